@@ -1,0 +1,310 @@
+// Package memory keeps locks in the memory of one process. It is the fastest
+// backend and the default one. A restart of the process forgets every lock.
+package memory
+
+import (
+	"context"
+	"hash/maphash"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/lockgateway/lockgateway/lock"
+)
+
+// DefaultForgetAfter is how long an idle lock is remembered if
+// Options.ForgetAfter is not set.
+const DefaultForgetAfter = time.Hour
+
+// Options are the settings of a Backend. The zero value is good.
+type Options struct {
+	// ForgetAfter is how long a lock that nobody holds or waits for is
+	// remembered. Once it is forgotten its value reads as never acquired; no
+	// other difference can be seen. Zero means DefaultForgetAfter.
+	ForgetAfter time.Duration
+
+	// MaxLocks is the greatest number of locks remembered at once, idle ones
+	// included; zero is no limit. At the limit the acquire of a further lock
+	// makes an idle one be forgotten early, and gets a lock.LimitError if none
+	// is idle.
+	MaxLocks int64
+}
+
+const shardCount = 256 // a power of two
+
+// Backend keeps locks in memory. Make one with New.
+type Backend struct {
+	seed   maphash.Seed
+	start  time.Time // what instants are counted from, by the monotonic clock
+	shards [shardCount]shard
+
+	forgetAfter atomic.Int64 // a time.Duration
+	maxLocks    atomic.Int64
+	locks       atomic.Int64 // remembered in all shards; a place is taken before a lock is made
+}
+
+var _ lock.Backend = (*Backend)(nil)
+
+// instant is a time on the monotonic clock, counted from Backend.start.
+type instant = time.Duration
+
+// New returns an empty backend. Close it when done.
+func New(opts Options) *Backend {
+	b := &Backend{seed: maphash.MakeSeed(), start: time.Now()}
+	// Tokens must go on growing after a restart, and nothing but the clock
+	// outlives it. Microseconds are far below 2^53, and ahead of any process
+	// that granted less than a million named slots a second in each shard.
+	first := uint64(b.start.UnixMicro()) //nolint:gosec // The clock is past 1970.
+	for i := range b.shards {
+		b.shards[i].init(b, first)
+	}
+	b.Configure(opts)
+	return b
+}
+
+// Configure replaces the settings. Locks are kept, also when there are more
+// than the new MaxLocks.
+func (b *Backend) Configure(opts Options) {
+	if opts.ForgetAfter <= 0 {
+		opts.ForgetAfter = DefaultForgetAfter
+	}
+	b.maxLocks.Store(opts.MaxLocks)
+	b.forgetAfter.Store(int64(opts.ForgetAfter))
+	for i := range b.shards {
+		b.shards[i].rescheduleForgetting()
+	}
+}
+
+func (b *Backend) now() instant { return time.Since(b.start) }
+
+func (b *Backend) shardOf(key lock.Key) *shard {
+	return &b.shards[maphash.String(b.seed, key.Name())&(shardCount-1)]
+}
+
+// Acquire implements lock.Backend.
+func (b *Backend) Acquire(ctx context.Context, req lock.AcquireRequest) (lock.AcquireResult, error) {
+	sh := b.shardOf(req.Key)
+	sh.mu.Lock()
+	if sh.closed {
+		sh.mu.Unlock()
+		return lock.AcquireResult{}, lock.ErrClosing
+	}
+	s := sh.locks[req.Key.Name()]
+	if s == nil {
+		var err error
+		if s, err = b.create(sh, req.Key); err != nil {
+			sh.mu.Unlock()
+			return lock.AcquireResult{}, err
+		}
+	}
+	if req.Holder != "" {
+		if res, ok := sh.repeat(s, req.Holder, req.TTL); ok {
+			sh.mu.Unlock()
+			return res, nil
+		}
+	}
+	if s.held() < s.max && s.waiting() == 0 {
+		res := sh.grant(s, req.Holder, req.TTL, 1)
+		sh.mu.Unlock()
+		return res, nil
+	}
+	if req.Wait <= 0 {
+		sh.mu.Unlock()
+		return lock.AcquireResult{}, nil
+	}
+	w, err := sh.enqueue(s, req)
+	sh.mu.Unlock()
+	if err != nil {
+		return lock.AcquireResult{}, err
+	}
+	return b.await(ctx, sh, s, w, req)
+}
+
+// await waits until w is settled, times out or ctx ends. Of an end and a grant
+// at the same moment, the one that held the shard's mutex first has happened.
+func (b *Backend) await(ctx context.Context, sh *shard, s *semaphore, w *waiter, req lock.AcquireRequest) (lock.AcquireResult, error) {
+	var timeout <-chan time.Time
+	if req.Wait != lock.Forever {
+		timer := time.NewTimer(req.Wait)
+		defer timer.Stop()
+		timeout = timer.C
+	}
+	select {
+	case o := <-w.done:
+		return o.result, o.err
+	case <-timeout:
+	case <-ctx.Done():
+	}
+
+	sh.mu.Lock()
+	left := s.leave(w)
+	sh.mu.Unlock()
+	if left {
+		return lock.AcquireResult{}, ctx.Err()
+	}
+	o := <-w.done
+	if ctx.Err() != nil {
+		if o.result.Acquired {
+			_ = b.GiveBack(ctx, req, o.result) // fails only when closed: nothing is held then
+		}
+		return lock.AcquireResult{}, ctx.Err()
+	}
+	return o.result, o.err
+}
+
+// GiveBack implements lock.Backend.
+func (b *Backend) GiveBack(_ context.Context, req lock.AcquireRequest, res lock.AcquireResult) error {
+	sh := b.shardOf(req.Key)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if sh.closed {
+		return lock.ErrClosing
+	}
+	s := sh.locks[req.Key.Name()]
+	if s == nil {
+		return nil
+	}
+	if req.Holder == "" {
+		// The era ended if the count fell to 0 since the grant: whoever made
+		// it fall has taken this slot along.
+		if s.anonymous > 0 && s.era == res.Mark {
+			sh.releaseAnonymous(s)
+		}
+		return nil
+	}
+	if h := s.holder(req.Holder); h != nil && h.token == res.Token {
+		if h.answers--; h.answers == 0 {
+			sh.releaseNamed(s, h)
+		}
+	}
+	return nil
+}
+
+// Release implements lock.Backend.
+func (b *Backend) Release(_ context.Context, key lock.Key, holder string) (bool, error) {
+	sh := b.shardOf(key)
+	sh.mu.Lock()
+	if sh.closed {
+		sh.mu.Unlock()
+		return false, lock.ErrClosing
+	}
+	released := false
+	if s := sh.locks[key.Name()]; s != nil {
+		if holder != "" {
+			s.withdraw(holder)
+			if h := s.holder(holder); h != nil {
+				sh.releaseNamed(s, h)
+				released = true
+			}
+		} else if s.anonymous > 0 {
+			sh.releaseAnonymous(s)
+			released = true
+		}
+	}
+	sh.mu.Unlock()
+	return released, nil
+}
+
+// Value implements lock.Backend.
+func (b *Backend) Value(_ context.Context, key lock.Key, detail bool) (lock.Value, error) {
+	sh := b.shardOf(key)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if sh.closed {
+		return lock.Value{}, lock.ErrClosing
+	}
+	s := sh.locks[key.Name()]
+	if s == nil {
+		return lock.Value{Fresh: true}, nil
+	}
+	v := lock.Value{Held: s.held()}
+	if detail {
+		v.Waiting = s.waiting()
+		v.Holders = s.describeHolders(b.now())
+	}
+	return v, nil
+}
+
+// Reset implements lock.Backend.
+func (b *Backend) Reset(_ context.Context, key lock.Key) error {
+	sh := b.shardOf(key)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if sh.closed {
+		return lock.ErrClosing
+	}
+	if s := sh.locks[key.Name()]; s != nil {
+		s.endQueue(outcome{})
+		s.dropHolders()
+		sh.forget(s)
+	}
+	return nil
+}
+
+// Drain implements lock.Backend.
+func (b *Backend) Drain() {
+	for i := range b.shards {
+		b.shards[i].drain(false)
+	}
+}
+
+// Close implements lock.Backend. It never fails.
+func (b *Backend) Close() error {
+	for i := range b.shards {
+		b.shards[i].drain(true)
+	}
+	return nil
+}
+
+// takePlace counts one more lock, unless there are MaxLocks already.
+func (b *Backend) takePlace() bool {
+	for {
+		n, limit := b.locks.Load(), b.maxLocks.Load()
+		if limit > 0 && n >= limit {
+			return false
+		}
+		if b.locks.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}
+
+// create makes the lock of a key that sh does not know. Where that needs room
+// it lets go of sh.mu for a moment; it holds it again on return, and the lock
+// may be another caller's by then.
+func (b *Backend) create(sh *shard, key lock.Key) (*semaphore, error) {
+	for {
+		if b.takePlace() {
+			s := &semaphore{name: strings.Clone(key.Name()), max: key.Max()}
+			sh.remember(s)
+			return s, nil
+		}
+
+		// No two shards are locked at once.
+		sh.mu.Unlock()
+		made := b.forgetOneIdle(sh)
+		sh.mu.Lock()
+		switch s := sh.locks[key.Name()]; {
+		case sh.closed:
+			return nil, lock.ErrClosing
+		case s != nil:
+			return s, nil
+		case !made:
+			return nil, &lock.LimitError{Limit: "max_locks", Max: b.maxLocks.Load()}
+		}
+	}
+}
+
+// forgetOneIdle makes room for a lock, first in the shard that needs it. It
+// reports whether some lock was idle.
+func (b *Backend) forgetOneIdle(first *shard) bool {
+	if first.forgetOldestIdle() {
+		return true
+	}
+	for i := range b.shards {
+		if b.shards[i].forgetOldestIdle() {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,35 @@
+package lock
+
+import (
+	"errors"
+	"fmt"
+)
+
+var (
+	// ErrUnavailable says that the operation certainly did not happen: the
+	// backend cannot serve now, or a limit is reached. It may be tried again.
+	ErrUnavailable = errors.New("the lock backend cannot serve the request now; nothing was changed")
+
+	// ErrOutcomeUnknown says that the backend stopped answering, and the
+	// operation may or may not have happened, or happen yet.
+	ErrOutcomeUnknown = errors.New("the lock backend stopped answering; whether the request was carried out is unknown")
+
+	// ErrClosing says that the backend is shutting down and the operation
+	// certainly did not happen.
+	ErrClosing = errors.New("the server is shutting down; nothing was changed")
+)
+
+// LimitError says that a limit set by the operator refused the request, which
+// changed nothing. It is an [ErrUnavailable]. Its text may be shown to clients.
+type LimitError struct {
+	Limit string // the setting's name, for example "max_waiters"
+	Max   int64  // its value
+}
+
+// Error names the limit and its value.
+func (e *LimitError) Error() string {
+	return fmt.Sprintf("the limit %s %d of this server is reached; nothing was changed", e.Limit, e.Max)
+}
+
+// Is reports that a reached limit is a kind of ErrUnavailable.
+func (e *LimitError) Is(target error) bool { return target == ErrUnavailable }
