@@ -1,0 +1,134 @@
+package memory
+
+import (
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+
+	"github.com/lockgateway/lockgateway/lock"
+)
+
+func init() { caddy.RegisterModule(new(Module)) }
+
+// Module keeps locks in the memory of the Caddy process. It is the fastest
+// backend and needs nothing else, but it serves a single instance of Caddy
+// only, and a restart of the process forgets every lock. A config reload does
+// not.
+type Module struct {
+	// Handlers whose memory has the same name share their locks; those with
+	// different names know nothing of each other's. May contain placeholders
+	// such as `{env.NAME}`. Default: `default`
+	Name string `json:"name,omitempty"`
+
+	// How long a lock that nobody holds or waits for is remembered. The value
+	// of one that was forgotten reads `{}` instead of 0; it makes no other
+	// difference. Default: `1h`
+	ForgetAfter caddy.Duration `json:"forget_after,omitempty"`
+
+	// How many locks are kept at most, idle ones included. The acquire of a
+	// further one forgets a lock that nobody holds or waits for before its
+	// time, and is answered 503 if there is none. Default: 0, which is no
+	// limit.
+	MaxLocks int64 `json:"max_locks,omitempty"`
+}
+
+// CaddyModule returns the Caddy module information.
+func (*Module) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{
+		ID:  "http.lock_gateway.backends.memory",
+		New: func() caddy.Module { return new(Module) },
+	}
+}
+
+// Provision fills in the name.
+func (m *Module) Provision(caddy.Context) error {
+	m.Name = caddy.NewReplacer().ReplaceKnown(m.Name, "")
+	if m.Name == "" {
+		m.Name = "default"
+	}
+	return nil
+}
+
+// Validate checks the limits.
+func (m *Module) Validate() error {
+	if m.ForgetAfter < 0 {
+		return errors.New("memory backend: forget_after is negative; leave it out for an hour")
+	}
+	if m.MaxLocks < 0 {
+		return errors.New("memory backend: max_locks is negative; leave it out for no limit")
+	}
+	return nil
+}
+
+// DataName returns the name alone, so that a reload that changes a setting
+// keeps the locks.
+func (m *Module) DataName() string { return m.Name }
+
+// Open makes an empty backend.
+func (m *Module) Open() (lock.Backend, error) { return New(m.options()), nil }
+
+// Configure applies the settings to a backend made by Open.
+func (m *Module) Configure(backend lock.Backend) { backend.(*Backend).Configure(m.options()) }
+
+func (m *Module) options() Options {
+	return Options{ForgetAfter: time.Duration(m.ForgetAfter), MaxLocks: m.MaxLocks}
+}
+
+// UnmarshalCaddyfile sets up the module from Caddyfile tokens. Syntax:
+//
+//	memory {
+//		name         <name>
+//		forget_after <duration>
+//		max_locks    <number>
+//	}
+func (m *Module) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	d.Next() // the backend's name
+	if d.NextArg() {
+		return d.ArgErr()
+	}
+	given := make(map[string]bool)
+	for nesting := d.Nesting(); d.NextBlock(nesting); {
+		name := d.Val()
+		if given[name] {
+			return d.Errf("%s is given twice", name)
+		}
+		given[name] = true
+		var arg string
+		switch name {
+		case "name", "forget_after", "max_locks":
+			if !d.AllArgs(&arg) || arg == "" {
+				return d.ArgErr()
+			}
+		default:
+			return d.Errf("unrecognized setting %q of the memory backend; there are name, forget_after and max_locks", name)
+		}
+		switch name {
+		case "name":
+			m.Name = arg
+		case "forget_after":
+			after, err := caddy.ParseDuration(arg)
+			if err != nil || after <= 0 {
+				return d.Errf("forget_after: %q is not a positive duration such as 1h", arg)
+			}
+			m.ForgetAfter = caddy.Duration(after)
+		case "max_locks":
+			n, err := strconv.ParseInt(arg, 10, 64)
+			if err != nil || n <= 0 {
+				return d.Errf("max_locks: %q is not a positive number", arg)
+			}
+			m.MaxLocks = n
+		}
+	}
+	return nil
+}
+
+// Interface guards
+var (
+	_ caddy.Module          = (*Module)(nil)
+	_ caddy.Provisioner     = (*Module)(nil)
+	_ caddy.Validator       = (*Module)(nil)
+	_ caddyfile.Unmarshaler = (*Module)(nil)
+)

@@ -1,0 +1,52 @@
+package caddymodule
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"time"
+)
+
+// What a request's body may have at most. No operation has one, but some
+// clients send one all the same.
+const (
+	maxBody     = 64 << 10
+	bodyTimeout = 5 * time.Second
+)
+
+// drainBody reads the body away, which must be done before waiting: the server
+// does not notice that a client has gone while there is a body to be read.
+func drainBody(w http.ResponseWriter, r *http.Request) *problem {
+	if r.ContentLength == 0 {
+		return nil
+	}
+	if r.ContentLength > maxBody {
+		return tooMuchBody(w, r, fmt.Sprintf("the request's body has %d bytes", r.ContentLength))
+	}
+	control := http.NewResponseController(w)
+	// Where deadlines are not supported the server's own time-outs bound it.
+	_ = control.SetReadDeadline(time.Now().Add(bodyTimeout))
+	n, err := io.CopyN(io.Discard, r.Body, maxBody+1)
+	switch {
+	case n > maxBody:
+		return tooMuchBody(w, r, "the request's body is too long")
+	case errors.Is(err, io.EOF):
+		_ = control.SetReadDeadline(time.Time{})
+		return nil
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return tooMuchBody(w, r, fmt.Sprintf("the request's body did not arrive within %v", bodyTimeout))
+	default:
+		return tooMuchBody(w, r, "the request's body could not be read")
+	}
+}
+
+// tooMuchBody refuses a request whose body stays unread, with which its
+// connection can serve no other.
+func tooMuchBody(w http.ResponseWriter, r *http.Request, what string) *problem {
+	if r.ProtoMajor == 1 {
+		w.Header().Set("Connection", "close")
+	}
+	return badRequest(fmt.Errorf("%s; none is expected, and at most %d bytes are ignored", what, maxBody))
+}

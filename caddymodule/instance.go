@@ -1,0 +1,188 @@
+package caddymodule
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/lockgateway/lockgateway/lock"
+)
+
+// backendNamespace is where the guest modules are that open backends.
+const backendNamespace = "http.lock_gateway.backends."
+
+// Opener is what a guest module in the namespace http.lock_gateway.backends
+// implements. Its configuration is complete once it is provisioned.
+type Opener interface {
+	caddy.Module
+
+	// DataName names the data that the configuration stands for, and nothing
+	// else of it: handlers whose backends have the same module and data name
+	// share one open backend, also across config reloads.
+	DataName() string
+
+	// Open opens the backend. It must not wait for anything outside of the
+	// process: Caddy calls it while it loads a config.
+	Open() (lock.Backend, error)
+
+	// Configure applies the settings to a backend that an Opener of the same
+	// module and data name has opened.
+	Configure(backend lock.Backend)
+}
+
+// instances are the open backends, by module and data name. The pool's
+// references are the handlers of all configs that are loaded.
+var instances = caddy.NewUsagePool()
+
+// instance is an open backend and those who use it. It is closed when the last
+// handler and the last request are done with it.
+type instance struct {
+	backend lock.Backend
+
+	// requests counts the requests under way, and one more while there are
+	// handlers. Once it is 0 the backend is closed.
+	requests atomic.Int64
+
+	// waiting counts the acquires under way that may wait.
+	waiting atomic.Int64
+
+	mu   sync.Mutex // guards uses
+	uses []*use     // by handlers, oldest first; the last one's settings are in force
+}
+
+// use is a handler's share in an instance.
+type use struct {
+	instance  *instance
+	key       string
+	config    any // tells one loaded config from another
+	opener    Opener
+	settings  string // the opener's configuration as JSON
+	byDefault bool   // the handler names no backend, and takes what settings there are
+}
+
+// openInstance takes a share in the backend that opener stands for, opening it
+// if it is the first. The settings of the config that was loaded last apply;
+// within one config they must not differ.
+func openInstance(ctx caddy.Context, opener Opener, byDefault bool) (*use, error) {
+	settings, err := json.Marshal(opener)
+	if err != nil {
+		return nil, err
+	}
+	u := &use{
+		key: string(opener.CaddyModule().ID) + " " + opener.DataName(),
+		// Each load of a config has a registry of its own.
+		config:    ctx.GetMetricsRegistry(),
+		opener:    opener,
+		settings:  string(settings),
+		byDefault: byDefault,
+	}
+	value, _, err := instances.LoadOrNew(u.key, func() (caddy.Destructor, error) {
+		backend, err := opener.Open()
+		if err != nil {
+			return nil, err
+		}
+		i := &instance{backend: backend}
+		i.requests.Store(1)
+		return i, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	u.instance = value.(*instance)
+	if err := u.instance.add(u); err != nil {
+		_, deleteErr := instances.Delete(u.key)
+		return nil, errors.Join(err, deleteErr)
+	}
+	return u, nil
+}
+
+func (i *instance) add(u *use) error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for _, other := range i.uses {
+		if other.config == u.config && !other.byDefault && !u.byDefault && other.settings != u.settings {
+			return fmt.Errorf("two handlers share the locks of %q and give different settings: %s and %s; make them equal, or name other data",
+				u.key, other.settings, u.settings)
+		}
+	}
+	i.uses = append(i.uses, u)
+	i.configure()
+	return nil
+}
+
+// end gives the share up. The settings of those who remain are in force again,
+// so that a config that failed to load changes nothing.
+func (u *use) end() error {
+	i := u.instance
+	i.mu.Lock()
+	i.uses = slices.DeleteFunc(i.uses, func(other *use) bool { return other == u })
+	i.configure()
+	i.mu.Unlock()
+	_, err := instances.Delete(u.key)
+	return err
+}
+
+// configure applies the settings of the newest config: those that some handler
+// of it gives, or else the defaults. Called with mu held.
+func (i *instance) configure() {
+	if len(i.uses) == 0 {
+		return
+	}
+	newest := i.uses[len(i.uses)-1]
+	for _, u := range i.uses {
+		if u.config == newest.config && !u.byDefault {
+			newest = u
+		}
+	}
+	newest.opener.Configure(i.backend)
+}
+
+// enter counts a request as a user. It reports false if the backend is closed:
+// the request is one of a config that is gone.
+func (i *instance) enter() bool {
+	for {
+		n := i.requests.Load()
+		if n == 0 {
+			return false
+		}
+		if i.requests.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}
+
+// leave ends what enter began. The last to leave closes the backend.
+func (i *instance) leave() error {
+	if i.requests.Add(-1) == 0 {
+		return i.backend.Close()
+	}
+	return nil
+}
+
+// Destruct implements caddy.Destructor: no loaded config has the backend any
+// more. Requests of earlier configs that wait could be released by nobody, so
+// they are told; those that do not wait finish.
+func (i *instance) Destruct() error {
+	i.backend.Drain()
+	return i.leave()
+}
+
+// drainIfExiting ends all waiting when the process exits. It runs when a server
+// shuts down, which a config reload does as well. Waiters of earlier configs
+// must end too: the servers they came through have shut down long ago, and
+// Caddy waits for them without end. All backends are in the pool, so one call
+// reaches every waiter.
+func drainIfExiting() {
+	if !caddy.Exiting() {
+		return
+	}
+	instances.Range(func(_, value any) bool {
+		value.(*instance).backend.Drain()
+		return true
+	})
+}

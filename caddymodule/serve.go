@@ -1,0 +1,173 @@
+package caddymodule
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.uber.org/zap"
+
+	"github.com/lockgateway/lockgateway/lock"
+)
+
+// statusClientGone is what the access log says of a request whose client went
+// away before its answer: nginx's number, and Caddy's.
+const statusClientGone = 499
+
+// giveBackTimeout bounds how long a request may stay to give back a slot whose
+// answer could not be delivered.
+const giveBackTimeout = 10 * time.Second
+
+// ServeHTTP implements caddyhttp.MiddlewareHandler.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	if !strings.HasPrefix(r.URL.Path, "/v1/") {
+		return next.ServeHTTP(w, r)
+	}
+	req, bad := parseRequest(r)
+	if bad == nil {
+		bad = drainBody(w, r)
+	}
+	if bad != nil {
+		writeProblem(w, bad)
+		return nil
+	}
+	if !h.instance.enter() {
+		h.writeError(w, req, lock.ErrClosing)
+		return nil
+	}
+	defer func() {
+		if err := h.instance.leave(); err != nil {
+			h.logger.Error("closing the lock backend", zap.Error(err))
+		}
+	}()
+	switch req.action {
+	case acquire:
+		h.acquire(w, r, req)
+	case release:
+		h.release(w, r, req)
+	case value:
+		h.value(w, r, req)
+	case reset:
+		h.reset(w, r, req)
+	}
+	return nil
+}
+
+func (h *Handler) acquire(w http.ResponseWriter, r *http.Request, req request) {
+	ctx := r.Context()
+	wanted := lock.AcquireRequest{
+		Key:        req.key,
+		Wait:       req.wait,
+		Holder:     req.holder,
+		TTL:        req.ttl,
+		MaxWaiters: h.MaxWaiters,
+	}
+	if h.MaxWait > 0 {
+		wanted.Wait = min(wanted.Wait, time.Duration(h.MaxWait))
+	}
+	mayWait := wanted.Wait > 0
+	refuseToWait := false
+	if mayWait {
+		// A request beyond the limit may still have what is free.
+		if n := h.instance.waiting.Add(1); h.MaxPending > 0 && n > h.MaxPending {
+			refuseToWait = true
+			wanted.Wait = 0
+		}
+	}
+	res, err := h.instance.backend.Acquire(ctx, wanted)
+	if mayWait {
+		h.instance.waiting.Add(-1)
+	}
+	if err == nil && !res.Acquired && refuseToWait {
+		err = &lock.LimitError{Limit: "max_pending", Max: h.MaxPending}
+	}
+	if ctx.Err() != nil {
+		if err == nil && res.Acquired {
+			h.giveBack(ctx, wanted, res)
+		}
+		w.WriteHeader(statusClientGone)
+		return
+	}
+	if err != nil {
+		h.writeError(w, req, err)
+		return
+	}
+	// The answer is out once it is flushed without an error. From there on the
+	// client may have read it, whatever becomes of the connection: giving the
+	// slot back then would make two holders.
+	if err := writeAcquired(w, res); err != nil && res.Acquired {
+		h.giveBack(ctx, wanted, res)
+	}
+}
+
+// giveBack undoes a grant whose client cannot be told. The client's context is
+// done by then, or about to be.
+func (h *Handler) giveBack(ctx context.Context, req lock.AcquireRequest, res lock.AcquireResult) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBackTimeout)
+	defer cancel()
+	if err := h.instance.backend.GiveBack(ctx, req, res); err != nil {
+		h.logger.Error("a slot whose client went away could not be given back; it stays held until it is released, expires or is reset",
+			zap.Error(err))
+	}
+}
+
+func (h *Handler) release(w http.ResponseWriter, r *http.Request, req request) {
+	released, err := h.instance.backend.Release(r.Context(), req.key, req.holder)
+	if err != nil {
+		h.writeFailure(w, r, req, err)
+		return
+	}
+	if released {
+		writeBody(w, releasedBody)
+	} else {
+		writeBody(w, notReleasedBody)
+	}
+}
+
+func (h *Handler) value(w http.ResponseWriter, r *http.Request, req request) {
+	v, err := h.instance.backend.Value(r.Context(), req.key, req.detail)
+	if err != nil {
+		h.writeFailure(w, r, req, err)
+		return
+	}
+	writeValue(w, v, req.detail)
+}
+
+func (h *Handler) reset(w http.ResponseWriter, r *http.Request, req request) {
+	if err := h.instance.backend.Reset(r.Context(), req.key); err != nil {
+		h.writeFailure(w, r, req, err)
+		return
+	}
+	writeBody(w, resetBody)
+}
+
+// writeFailure answers an operation that failed, unless its client has gone.
+func (h *Handler) writeFailure(w http.ResponseWriter, r *http.Request, req request, err error) {
+	if r.Context().Err() != nil {
+		w.WriteHeader(statusClientGone)
+		return
+	}
+	h.writeError(w, req, err)
+}
+
+// writeError answers an operation that failed. An error of a kind that backends
+// must not return is taken for the worst.
+func (h *Handler) writeError(w http.ResponseWriter, req request, err error) {
+	var limit *lock.LimitError
+	switch {
+	case errors.As(err, &limit):
+		writeProblem(w, unavailable(limit.Error(), false))
+	case errors.Is(err, lock.ErrClosing):
+		writeProblem(w, unavailable(lock.ErrClosing.Error(), true))
+	case errors.Is(err, lock.ErrUnavailable), req.action == value:
+		writeProblem(w, unavailable(lock.ErrUnavailable.Error(), false))
+	default:
+		if !errors.Is(err, lock.ErrOutcomeUnknown) {
+			h.logger.Error("unexpected error of the lock backend", zap.Error(err))
+		}
+		writeProblem(w, &problem{status: http.StatusGatewayTimeout, detail: lock.ErrOutcomeUnknown.Error()})
+	}
+}
