@@ -11,62 +11,85 @@ import (
 	"github.com/lockgateway/lockgateway/lock"
 )
 
+// The parameters, as errors name them.
+const (
+	waitParameter   = "waitTimeoutMs"
+	holderParameter = "holder"
+	ttlParameter    = "ttlMs"
+	detailParameter = "detail"
+)
+
+// parameters are those that each action knows. All others are ignored.
+var parameters = map[action][]string{
+	acquire: {waitParameter, holderParameter, ttlParameter},
+	release: {holderParameter},
+	value:   {detailParameter},
+}
+
 // readQuery reads the parameters that the request's action knows. Names are
-// case-insensitive; of a parameter given twice the first counts, except that
-// two holders are an error; all others are ignored.
+// case-insensitive. Of a parameter given twice the first counts, except that
+// two different holders are an error.
 func (req *request) readQuery(query string) error {
-	var sawWait, sawHolder, sawTTL, sawDetail bool
+	if query == "" {
+		return nil
+	}
+	given := make(map[string]bool, 3)
 	for query != "" {
 		var pair string
 		pair, query, _ = strings.Cut(query, "&")
-		encodedName, encoded, _ := strings.Cut(pair, "=")
-		name, err := url.QueryUnescape(encodedName)
-		if err != nil {
+		name, text, _ := strings.Cut(pair, "=")
+		parameter := parameterOf(req.action, name)
+		if parameter == "" || given[parameter] && parameter != holderParameter {
 			continue
 		}
-		text, err := url.QueryUnescape(encoded)
-		switch {
-		case req.action == acquire && isNamed(name, "waitTimeoutMs"):
-			if !sawWait {
-				sawWait = true
-				if err == nil {
-					req.wait, err = parseWait(text)
-				}
-			}
-		case (req.action == acquire || req.action == release) && isNamed(name, "holder"):
-			if err == nil {
-				err = lock.CheckHolder(text)
-			}
-			if err == nil && sawHolder && text != req.holder {
-				err = errors.New("two different values are given")
-			}
-			sawHolder = true
-			req.holder = text
-		case req.action == acquire && isNamed(name, "ttlMs"):
-			if !sawTTL {
-				sawTTL = true
-				if err == nil {
-					req.ttl, err = parseTTL(text)
-				}
-			}
-		case req.action == value && isNamed(name, "detail"):
-			if !sawDetail {
-				sawDetail = true
-				if err == nil {
-					req.detail, err = parseDetail(text)
-				}
-			}
-		default:
-			continue
+		text, err := url.QueryUnescape(text)
+		if err == nil {
+			err = req.set(parameter, text, given[parameter])
 		}
 		if err != nil {
-			return fmt.Errorf("parameter %s: %w", name, err)
+			return fmt.Errorf("parameter %s: %w", parameter, err)
 		}
+		given[parameter] = true
 	}
-	if sawTTL && !sawHolder {
+	if given[ttlParameter] && !given[holderParameter] {
 		return errors.New("parameter ttlMs needs a holder, whose slot it ends")
 	}
 	return nil
+}
+
+// parameterOf returns which parameter of an action an encoded name is, empty if
+// none.
+func parameterOf(a action, encoded string) string {
+	name, err := url.QueryUnescape(encoded)
+	if err != nil {
+		return ""
+	}
+	for _, p := range parameters[a] {
+		if isNamed(name, p) {
+			return p
+		}
+	}
+	return ""
+}
+
+func (req *request) set(parameter, text string, again bool) (err error) {
+	switch parameter {
+	case waitParameter:
+		req.wait, err = parseWait(text)
+	case ttlParameter:
+		req.ttl, err = parseTTL(text)
+	case detailParameter:
+		req.detail, err = parseDetail(text)
+	case holderParameter:
+		if err := lock.CheckHolder(text); err != nil {
+			return err
+		}
+		if again && text != req.holder {
+			return errors.New("two different values are given")
+		}
+		req.holder = text
+	}
+	return err
 }
 
 // isNamed compares ASCII names without regard to case. Equal lengths keep out
@@ -75,17 +98,19 @@ func isNamed(name, want string) bool {
 	return len(name) == len(want) && strings.EqualFold(name, want)
 }
 
+const wantWait = "a number of milliseconds in decimal digits, 0 or more"
+
 // parseWait reads a number of milliseconds, whose fraction is rounded up.
 func parseWait(s string) (time.Duration, error) {
 	whole, fraction, hasFraction := strings.Cut(s, ".")
 	wait, ok := parseMillis(whole)
 	if !ok || hasFraction && fraction == "" {
-		return 0, notANumber(s, "a number of milliseconds in decimal digits, 0 or more")
+		return 0, notANumber(s, wantWait)
 	}
 	roundUp := false
 	for i := range len(fraction) {
 		if fraction[i] < '0' || fraction[i] > '9' {
-			return 0, notANumber(s, "a number of milliseconds in decimal digits, 0 or more")
+			return 0, notANumber(s, wantWait)
 		}
 		roundUp = roundUp || fraction[i] != '0'
 	}

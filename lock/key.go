@@ -60,7 +60,7 @@ func ParseKey(name string) (Key, error) {
 
 // CheckHolder reports why name cannot name a holder: it must be 1 to
 // [MaxIDLength] code points of valid UTF-8.
-func CheckHolder(name string) error { return checkText("holder", name) }
+func CheckHolder(name string) error { return checkText("the name", name) }
 
 // Max returns how many holders the lock can have. A maximum beyond
 // math.MaxInt64 is returned as that: no count gets there, so comparing with it
