@@ -86,7 +86,7 @@ func durationArg(d *caddyfile.Dispenser) (caddy.Duration, error) {
 	name := d.Val()
 	var arg string
 	if !d.AllArgs(&arg) {
-		return 0, d.ArgErr()
+		return 0, d.Errf("%s takes one value", name)
 	}
 	value, err := caddy.ParseDuration(arg)
 	if err != nil || value <= 0 {
@@ -99,7 +99,7 @@ func countArg(d *caddyfile.Dispenser) (int64, error) {
 	name := d.Val()
 	var arg string
 	if !d.AllArgs(&arg) {
-		return 0, d.ArgErr()
+		return 0, d.Errf("%s takes one value", name)
 	}
 	value, err := strconv.ParseInt(arg, 10, 64)
 	if err != nil || value <= 0 {

@@ -74,7 +74,7 @@ func newSite(t *testing.T, addr string) *site {
 // config completes and adapts a Caddyfile.
 func config(t *testing.T, global, sites string) []byte {
 	t.Helper()
-	return adapt(t, fmt.Sprintf("{\n admin off\n auto_https disable_redirects\n skip_install_trust\n storage file_system %s\n log {\n level ERROR\n }\n %s\n}\n%s\n", t.TempDir(), global, sites))
+	return adapt(t, fmt.Sprintf("{\n admin off\n persist_config off\n auto_https disable_redirects\n skip_install_trust\n storage file_system %s\n log {\n level ERROR\n }\n %s\n}\n%s\n", t.TempDir(), global, sites))
 }
 
 func adapt(t *testing.T, text string) []byte {

@@ -100,7 +100,7 @@ func (m *Module) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		switch name {
 		case "name", "forget_after", "max_locks":
 			if !d.AllArgs(&arg) || arg == "" {
-				return d.ArgErr()
+				return d.Errf("%s takes one value", name)
 			}
 		default:
 			return d.Errf("unrecognized setting %q of the memory backend; there are name, forget_after and max_locks", name)
