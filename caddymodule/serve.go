@@ -10,6 +10,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 
+	"github.com/lockgateway/lockgateway/internal/lockhttp"
 	"github.com/lockgateway/lockgateway/lock"
 )
 
@@ -23,15 +24,15 @@ const giveBackTimeout = 10 * time.Second
 
 // ServeHTTP implements caddyhttp.MiddlewareHandler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
-	if !strings.HasPrefix(r.URL.Path, "/v1/") {
+	if !strings.HasPrefix(r.URL.Path, lockhttp.Prefix) {
 		return next.ServeHTTP(w, r)
 	}
-	req, bad := parseRequest(r)
+	req, bad := lockhttp.Parse(r)
 	if bad == nil {
-		bad = drainBody(w, r)
+		bad = lockhttp.DrainBody(w, r)
 	}
 	if bad != nil {
-		writeProblem(w, bad)
+		lockhttp.WriteProblem(w, bad)
 		return nil
 	}
 	if !h.instance.enter() {
@@ -43,26 +44,26 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 			h.logger.Error("closing the lock backend", zap.Error(err))
 		}
 	}()
-	switch req.action {
-	case acquire:
+	switch req.Action {
+	case lockhttp.Acquire:
 		h.acquire(w, r, req)
-	case release:
+	case lockhttp.Release:
 		h.release(w, r, req)
-	case value:
+	case lockhttp.Value:
 		h.value(w, r, req)
-	case reset:
+	case lockhttp.Reset:
 		h.reset(w, r, req)
 	}
 	return nil
 }
 
-func (h *Handler) acquire(w http.ResponseWriter, r *http.Request, req request) {
+func (h *Handler) acquire(w http.ResponseWriter, r *http.Request, req lockhttp.Request) {
 	ctx := r.Context()
 	wanted := lock.AcquireRequest{
-		Key:        req.key,
-		Wait:       req.wait,
-		Holder:     req.holder,
-		TTL:        req.ttl,
+		Key:        req.Key,
+		Wait:       req.Wait,
+		Holder:     req.Holder,
+		TTL:        req.TTL,
 		MaxWaiters: h.MaxWaiters,
 	}
 	if h.MaxWait > 0 {
@@ -98,7 +99,7 @@ func (h *Handler) acquire(w http.ResponseWriter, r *http.Request, req request) {
 	// The answer is out once it is flushed without an error. From there on the
 	// client may have read it, whatever becomes of the connection: giving the
 	// slot back then would make two holders.
-	if err := writeAcquired(w, res); err != nil && res.Acquired {
+	if err := lockhttp.WriteAcquired(w, res); err != nil && res.Acquired {
 		h.giveBack(ctx, wanted, res)
 	}
 }
@@ -114,38 +115,34 @@ func (h *Handler) giveBack(ctx context.Context, req lock.AcquireRequest, res loc
 	}
 }
 
-func (h *Handler) release(w http.ResponseWriter, r *http.Request, req request) {
-	released, err := h.instance.backend.Release(r.Context(), req.key, req.holder)
+func (h *Handler) release(w http.ResponseWriter, r *http.Request, req lockhttp.Request) {
+	released, err := h.instance.backend.Release(r.Context(), req.Key, req.Holder)
 	if err != nil {
 		h.writeFailure(w, r, req, err)
 		return
 	}
-	if released {
-		writeBody(w, releasedBody)
-	} else {
-		writeBody(w, notReleasedBody)
-	}
+	lockhttp.WriteReleased(w, released)
 }
 
-func (h *Handler) value(w http.ResponseWriter, r *http.Request, req request) {
-	v, err := h.instance.backend.Value(r.Context(), req.key, req.detail)
+func (h *Handler) value(w http.ResponseWriter, r *http.Request, req lockhttp.Request) {
+	v, err := h.instance.backend.Value(r.Context(), req.Key, req.Detail)
 	if err != nil {
 		h.writeFailure(w, r, req, err)
 		return
 	}
-	writeValue(w, v, req.detail)
+	lockhttp.WriteValue(w, v, req.Detail)
 }
 
-func (h *Handler) reset(w http.ResponseWriter, r *http.Request, req request) {
-	if err := h.instance.backend.Reset(r.Context(), req.key); err != nil {
+func (h *Handler) reset(w http.ResponseWriter, r *http.Request, req lockhttp.Request) {
+	if err := h.instance.backend.Reset(r.Context(), req.Key); err != nil {
 		h.writeFailure(w, r, req, err)
 		return
 	}
-	writeBody(w, resetBody)
+	lockhttp.WriteReset(w)
 }
 
 // writeFailure answers an operation that failed, unless its client has gone.
-func (h *Handler) writeFailure(w http.ResponseWriter, r *http.Request, req request, err error) {
+func (h *Handler) writeFailure(w http.ResponseWriter, r *http.Request, req lockhttp.Request, err error) {
 	if r.Context().Err() != nil {
 		w.WriteHeader(statusClientGone)
 		return
@@ -155,19 +152,19 @@ func (h *Handler) writeFailure(w http.ResponseWriter, r *http.Request, req reque
 
 // writeError answers an operation that failed. An error of a kind that backends
 // must not return is taken for the worst.
-func (h *Handler) writeError(w http.ResponseWriter, req request, err error) {
+func (h *Handler) writeError(w http.ResponseWriter, req lockhttp.Request, err error) {
 	var limit *lock.LimitError
 	switch {
 	case errors.As(err, &limit):
-		writeProblem(w, unavailable(limit.Error(), false))
+		lockhttp.WriteProblem(w, lockhttp.Unavailable(limit.Error(), false))
 	case errors.Is(err, lock.ErrClosing):
-		writeProblem(w, unavailable(lock.ErrClosing.Error(), true))
-	case errors.Is(err, lock.ErrUnavailable), req.action == value:
-		writeProblem(w, unavailable(lock.ErrUnavailable.Error(), false))
+		lockhttp.WriteProblem(w, lockhttp.Unavailable(lock.ErrClosing.Error(), true))
+	case errors.Is(err, lock.ErrUnavailable), req.Action == lockhttp.Value:
+		lockhttp.WriteProblem(w, lockhttp.Unavailable(lock.ErrUnavailable.Error(), false))
 	default:
 		if !errors.Is(err, lock.ErrOutcomeUnknown) {
 			h.logger.Error("unexpected error of the lock backend", zap.Error(err))
 		}
-		writeProblem(w, &problem{status: http.StatusGatewayTimeout, detail: lock.ErrOutcomeUnknown.Error()})
+		lockhttp.WriteProblem(w, &lockhttp.Problem{Status: http.StatusGatewayTimeout, Detail: lock.ErrOutcomeUnknown.Error()})
 	}
 }

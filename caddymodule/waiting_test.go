@@ -470,4 +470,3 @@ func TestClientGoneWritesNothing(t *testing.T) {
 	}
 	s.queued(p, 0)
 }
-

@@ -1,4 +1,4 @@
-package caddymodule
+package lockhttp
 
 import (
 	"errors"
@@ -16,9 +16,10 @@ const (
 	bodyTimeout = 5 * time.Second
 )
 
-// drainBody reads the body away, which must be done before waiting: the server
-// does not notice that a client has gone while there is a body to be read.
-func drainBody(w http.ResponseWriter, r *http.Request) *problem {
+// DrainBody reads the body away, up to 64 KiB and 5 seconds of it, or says why
+// not. That must be done before waiting: the server does not notice that a
+// client has gone while there is a body to be read.
+func DrainBody(w http.ResponseWriter, r *http.Request) *Problem {
 	if r.ContentLength == 0 {
 		return nil
 	}
@@ -44,7 +45,7 @@ func drainBody(w http.ResponseWriter, r *http.Request) *problem {
 
 // tooMuchBody refuses a request whose body stays unread, with which its
 // connection can serve no other.
-func tooMuchBody(w http.ResponseWriter, r *http.Request, what string) *problem {
+func tooMuchBody(w http.ResponseWriter, r *http.Request, what string) *Problem {
 	if r.ProtoMajor == 1 {
 		w.Header().Set("Connection", "close")
 	}

@@ -1,4 +1,4 @@
-package caddymodule
+package lockhttp
 
 import (
 	"errors"
@@ -20,16 +20,16 @@ const (
 )
 
 // parameters are those that each action knows. All others are ignored.
-var parameters = map[action][]string{
-	acquire: {waitParameter, holderParameter, ttlParameter},
-	release: {holderParameter},
-	value:   {detailParameter},
+var parameters = map[Action][]string{
+	Acquire: {waitParameter, holderParameter, ttlParameter},
+	Release: {holderParameter},
+	Value:   {detailParameter},
 }
 
 // readQuery reads the parameters that the request's action knows. Names are
 // case-insensitive. Of a parameter given twice the first counts, except that
 // two different holders are an error.
-func (req *request) readQuery(query string) error {
+func (req *Request) readQuery(query string) error {
 	if query == "" {
 		return nil
 	}
@@ -38,7 +38,7 @@ func (req *request) readQuery(query string) error {
 		var pair string
 		pair, query, _ = strings.Cut(query, "&")
 		name, text, _ := strings.Cut(pair, "=")
-		parameter := parameterOf(req.action, name)
+		parameter := parameterOf(req.Action, name)
 		if parameter == "" || given[parameter] && parameter != holderParameter {
 			continue
 		}
@@ -59,7 +59,7 @@ func (req *request) readQuery(query string) error {
 
 // parameterOf returns which parameter of an action an encoded name is, empty if
 // none.
-func parameterOf(a action, encoded string) string {
+func parameterOf(a Action, encoded string) string {
 	name, err := url.QueryUnescape(encoded)
 	if err != nil {
 		return ""
@@ -72,22 +72,22 @@ func parameterOf(a action, encoded string) string {
 	return ""
 }
 
-func (req *request) set(parameter, text string, again bool) (err error) {
+func (req *Request) set(parameter, text string, again bool) (err error) {
 	switch parameter {
 	case waitParameter:
-		req.wait, err = parseWait(text)
+		req.Wait, err = parseWait(text)
 	case ttlParameter:
-		req.ttl, err = parseTTL(text)
+		req.TTL, err = parseTTL(text)
 	case detailParameter:
-		req.detail, err = parseDetail(text)
+		req.Detail, err = parseDetail(text)
 	case holderParameter:
 		if err := lock.CheckHolder(text); err != nil {
 			return err
 		}
-		if again && text != req.holder {
+		if again && text != req.Holder {
 			return errors.New("two different values are given")
 		}
-		req.holder = text
+		req.Holder = text
 	}
 	return err
 }

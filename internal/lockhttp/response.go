@@ -1,4 +1,4 @@
-package caddymodule
+package lockhttp
 
 import (
 	"bytes"
@@ -33,9 +33,9 @@ var bodies = sync.Pool{New: func() any {
 	return &b
 }}
 
-// writeAcquired answers an acquire. It returns nil only when the answer has
+// WriteAcquired answers an acquire. It returns nil only when the answer has
 // left the server's buffers, as far as the connection can tell.
-func writeAcquired(w http.ResponseWriter, res lock.AcquireResult) error {
+func WriteAcquired(w http.ResponseWriter, res lock.AcquireResult) error {
 	if !res.Acquired {
 		writeBody(w, notAcquiredBody)
 		return nil
@@ -66,8 +66,20 @@ func writeAcquired(w http.ResponseWriter, res lock.AcquireResult) error {
 	return nil
 }
 
-// writeValue answers a value request.
-func writeValue(w http.ResponseWriter, v lock.Value, detail bool) {
+// WriteReleased answers a release.
+func WriteReleased(w http.ResponseWriter, released bool) {
+	if released {
+		writeBody(w, releasedBody)
+	} else {
+		writeBody(w, notReleasedBody)
+	}
+}
+
+// WriteReset answers a reset.
+func WriteReset(w http.ResponseWriter) { writeBody(w, resetBody) }
+
+// WriteValue answers a value request.
+func WriteValue(w http.ResponseWriter, v lock.Value, detail bool) {
 	switch {
 	case detail:
 		writeBody(w, detailBody(v))
@@ -136,40 +148,41 @@ func setHeaders(h http.Header, contentType string, length int) {
 	h["Content-Length"] = values[3:4:4]
 }
 
-// problem is an answer that is not a success (RFC 9457).
-type problem struct {
-	status     int
-	detail     string
+// Problem is an answer that is not a success (RFC 9457).
+type Problem struct {
+	Status     int
+	Detail     string        // what was wrong, with which value
 	allow      string        // the Allow header
 	retryAfter time.Duration // the Retry-After header, in whole seconds
 }
 
-func badRequest(err error) *problem {
-	return &problem{status: http.StatusBadRequest, detail: err.Error()}
+func badRequest(err error) *Problem {
+	return &Problem{Status: http.StatusBadRequest, Detail: err.Error()}
 }
 
-func notFound(detail string) *problem {
-	return &problem{status: http.StatusNotFound, detail: detail}
+func notFound(detail string) *Problem {
+	return &Problem{Status: http.StatusNotFound, Detail: detail}
 }
 
-// unavailable says that nothing happened and when to try again. At a shutdown
+// Unavailable says that nothing happened and when to try again. At a shutdown
 // that differs from client to client, so that they do not come back all at
 // once.
-func unavailable(detail string, shutdown bool) *problem {
-	p := &problem{status: http.StatusServiceUnavailable, detail: detail, retryAfter: time.Second}
+func Unavailable(detail string, shutdown bool) *Problem {
+	p := &Problem{Status: http.StatusServiceUnavailable, Detail: detail, retryAfter: time.Second}
 	if shutdown {
 		p.retryAfter += time.Duration(rand.IntN(5)) * time.Second //nolint:gosec // Not a secret.
 	}
 	return p
 }
 
-func writeProblem(w http.ResponseWriter, p *problem) {
+// WriteProblem answers a request that was not carried out, or may not have been.
+func WriteProblem(w http.ResponseWriter, p *Problem) {
 	body := encode(struct {
 		Type   string `json:"type"`
 		Title  string `json:"title"`
 		Status int    `json:"status"`
 		Detail string `json:"detail"`
-	}{"about:blank", http.StatusText(p.status), p.status, p.detail})
+	}{"about:blank", http.StatusText(p.Status), p.Status, p.Detail})
 	h := w.Header()
 	setHeaders(h, contentProblem, len(body))
 	if p.allow != "" {
@@ -178,6 +191,6 @@ func writeProblem(w http.ResponseWriter, p *problem) {
 	if p.retryAfter > 0 {
 		h.Set("Retry-After", strconv.Itoa(int(p.retryAfter/time.Second)))
 	}
-	w.WriteHeader(p.status)
+	w.WriteHeader(p.Status)
 	_, _ = w.Write(body)
 }
