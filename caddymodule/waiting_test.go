@@ -119,7 +119,7 @@ func protocols(t *testing.T) map[string]*site {
 	load(t, config(t, "servers {\n protocols h1 h2 h2c h3\n }",
 		plainSite(plain, "lock_gateway")+"https://localhost:"+port+" {\n bind 127.0.0.1\n tls "+certificate(t)+"\n lock_gateway\n}\n"))
 	stopAtEnd(t)
-	trusting := func() *tls.Config { return &tls.Config{InsecureSkipVerify: true, ServerName: "localhost"} } //nolint:gosec // Its own certificate.
+	trusting := func() *tls.Config { return &tls.Config{InsecureSkipVerify: true, ServerName: "localhost"} }
 	only := func(set func(*http.Protocols)) *http.Protocols {
 		p := new(http.Protocols)
 		set(p)

@@ -42,7 +42,8 @@ func WriteAcquired(w http.ResponseWriter, res lock.AcquireResult) error {
 	}
 	buffer := bodies.Get().(*[]byte)
 	defer bodies.Put(buffer)
-	b := append((*buffer)[:0], `{"acquired":true,"value":`...)
+	b := (*buffer)[:0]
+	b = append(b, `{"acquired":true,"value":`...)
 	b = strconv.AppendInt(b, res.Value, 10)
 	if res.Token != 0 {
 		b = append(b, `,"token":`...)
@@ -88,7 +89,8 @@ func WriteValue(w http.ResponseWriter, v lock.Value, detail bool) {
 	default:
 		buffer := bodies.Get().(*[]byte)
 		defer bodies.Put(buffer)
-		b := append((*buffer)[:0], `{"value":`...)
+		b := (*buffer)[:0]
+		b = append(b, `{"value":`...)
 		b = strconv.AppendInt(b, v.Held, 10)
 		b = append(b, '}')
 		*buffer = b

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"time"
 
@@ -28,7 +29,7 @@ var historyPromises = []promise{
 			})
 			verdict := porcupine.CheckOperationsTimeout(semaphoreModel(maxValue), h.operations, s.patience)
 			if verdict != porcupine.Ok {
-				s.Logf("%s", h)
+				s.Logf("history:%s", h)
 				s.broken("the history of round %d, seed %d, is not that of a semaphore with a queue (%s)", round, seed, verdict)
 			}
 		}
@@ -50,11 +51,11 @@ type history struct {
 }
 
 func (h *history) String() string {
-	text := "history:"
+	var b strings.Builder
 	for _, op := range h.operations {
-		text += fmt.Sprintf("\n%10d %10d client %d: %+v -> %+v", op.Call, op.Return, op.ClientId, op.Input, op.Output)
+		fmt.Fprintf(&b, "\n%10d %10d client %d: %+v -> %+v", op.Call, op.Return, op.ClientId, op.Input, op.Output)
 	}
-	return text
+	return b.String()
 }
 
 // step lets a client do one random thing.

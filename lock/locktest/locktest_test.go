@@ -28,7 +28,7 @@ func TestSlowBackendConforms(t *testing.T) {
 type slow struct{ lock.Backend }
 
 func (slow) delay() {
-	time.Sleep(500*time.Microsecond + rand.N(500*time.Microsecond)) //nolint:gosec // Not a secret.
+	time.Sleep(500*time.Microsecond + rand.N(500*time.Microsecond))
 }
 
 func (b slow) Acquire(ctx context.Context, r lock.AcquireRequest) (lock.AcquireResult, error) {

@@ -127,9 +127,10 @@ func (s state) step(in input, out output, maxValue int64) []state {
 		s.phases[c] = idle
 		return []state{s}
 	case doLeave:
-		if s.phases[c] == queued {
+		switch s.phases[c] {
+		case queued:
 			s.leave(c)
-		} else if s.phases[c] == granted {
+		case granted:
 			s.giveBack(c)
 		}
 		s.phases[c] = idle
