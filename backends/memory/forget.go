@@ -2,119 +2,142 @@ package memory
 
 import "time"
 
-// Idle locks are forgotten by amortised work: each stands in its shard's list
-// in the order in which they became idle, and a timer takes those that are due
-// off the list's head, a few at a time so that nobody waits long for the
-// shard. Taking and giving back a slot moves a lock in and out of the list and
-// never touches the timer while it is set.
+// Idle locks are forgotten by amortised work. Reading the clock would be the
+// dearest part of a release, so one that leaves a lock idle only puts it into
+// its shard's young list. A timer, set while that list has locks, moves them to
+// the old list with the time of the move, and forgets those that are due at
+// that list's head; a few at a time, so that nobody waits long for the shard. A
+// lock that is taken again stays where it is until the timer finds it held, or
+// until it is idle again.
 
 const (
-	forgetChunk   = 512         // how many locks are forgotten in one critical section
-	forgetDelay   = time.Second // how late a lock may be forgotten, so that locks are forgotten together
-	shrinkAtLeast = 1024        // maps that never grew beyond this are left as they are
+	sweepChunk = 512         // how many locks are moved or forgotten in one critical section
+	mostYouth  = time.Second // how long a lock stays young, which makes it forgotten late, at most
 )
 
-func (sh *shard) becomeIdle(s *semaphore) {
+// young is the idleSince of a lock in the young list.
+const young instant = -1
+
+// ring is a doubly linked list of locks.
+type ring struct{ sentinel semaphore }
+
+func (r *ring) init() { r.sentinel.idlePrev, r.sentinel.idleNext = &r.sentinel, &r.sentinel }
+
+func (r *ring) empty() bool { return r.sentinel.idleNext == &r.sentinel }
+
+func (r *ring) first() *semaphore { return r.sentinel.idleNext }
+
+func (r *ring) add(s *semaphore) {
+	s.idlePrev, s.idleNext = r.sentinel.idlePrev, &r.sentinel
+	s.idlePrev.idleNext, r.sentinel.idlePrev = s, s
+}
+
+// leaveRing takes s out of the ring that it is in, if any.
+func (s *semaphore) leaveRing() {
 	if s.idleNext != nil {
+		s.idlePrev.idleNext, s.idleNext.idlePrev = s.idleNext, s.idlePrev
+		s.idlePrev, s.idleNext = nil, nil
+	}
+}
+
+func (sh *shard) becomeIdle(s *semaphore) {
+	if s.idleNext != nil && s.idleSince == young {
 		return
 	}
-	s.idleSince = sh.backend.now()
-	s.idlePrev, s.idleNext = sh.idle.idlePrev, &sh.idle
-	s.idlePrev.idleNext = s
-	sh.idle.idlePrev = s
-	if !sh.sweeping {
-		sh.scheduleForgetting()
+	s.leaveRing()
+	s.idleSince = young
+	sh.young.add(s)
+	if !sh.aging {
+		sh.scheduleSweep()
 	}
 }
 
-func (sh *shard) leaveIdle(s *semaphore) {
-	if s.idleNext == nil {
-		return
-	}
-	s.idlePrev.idleNext, s.idleNext.idlePrev = s.idleNext, s.idlePrev
-	s.idlePrev, s.idleNext = nil, nil
-}
-
-func (sh *shard) remember(s *semaphore) {
-	sh.locks[s.name] = s
-	sh.most = max(sh.most, len(sh.locks))
-}
-
-// forget drops a lock that nothing is held of. A map does not give memory back
-// when it gets empty, so a map with much room is copied into a smaller one:
-// after as many deletions as pay for it.
+// forget drops a lock that nothing is held of.
 func (sh *shard) forget(s *semaphore) {
-	sh.leaveIdle(s)
-	delete(sh.locks, s.name)
+	s.leaveRing()
+	sh.locks.remove(s)
 	sh.backend.locks.Add(-1)
-	if sh.most > shrinkAtLeast && len(sh.locks) < sh.most/8 {
-		smaller := make(map[string]*semaphore, len(sh.locks))
-		for name, s := range sh.locks {
-			smaller[name] = s
-		}
-		sh.locks, sh.most = smaller, len(smaller)
-	}
 }
 
+// forgetOldestIdle makes room for another lock if some lock is idle.
 func (sh *shard) forgetOldestIdle() bool {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	oldest := sh.idle.idleNext
-	if sh.closed || oldest == &sh.idle {
-		return false
+	for _, r := range []*ring{&sh.old, &sh.young} {
+		for !sh.closed && !r.empty() {
+			s := r.first()
+			if s.held() == 0 {
+				sh.forget(s)
+				return true
+			}
+			s.leaveRing()
+		}
 	}
-	sh.forget(oldest)
-	return true
+	return false
 }
 
-// scheduleForgetting sets the timer for the lock that is idle longest, if there
-// is one. Called with mu held.
-func (sh *shard) scheduleForgetting() {
-	oldest := sh.idle.idleNext
-	sh.sweeping = oldest != &sh.idle
-	if !sh.sweeping {
+// scheduleSweep sets the timer for the end of the young locks' youth or for the
+// oldest lock's being due, whichever is first. Called with mu held.
+func (sh *shard) scheduleSweep() {
+	sh.aging = !sh.young.empty()
+	after := sh.forgetAfter()
+	next := min(after/16, mostYouth)
+	if !sh.old.empty() {
+		due := after - (sh.backend.now() - sh.old.first().idleSince)
+		if !sh.aging || due < next {
+			next = due
+		}
+	} else if !sh.aging {
 		return
 	}
-	after := sh.forgetAfter()
-	due := oldest.idleSince + after + min(after/16, forgetDelay) - sh.backend.now()
-	if sh.sweep == nil {
-		sh.sweep = time.AfterFunc(due, sh.forgetDue)
+	if sh.sweeper == nil {
+		sh.sweeper = time.AfterFunc(next, sh.sweep)
 	} else {
-		sh.sweep.Reset(due)
+		sh.sweeper.Reset(next)
 	}
 }
 
-// rescheduleForgetting makes a changed forgetAfter take effect.
-func (sh *shard) rescheduleForgetting() {
+// rescheduleSweep makes a changed forgetAfter take effect.
+func (sh *shard) rescheduleSweep() {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	if sh.sweeping && !sh.closed {
-		sh.scheduleForgetting()
+	if !sh.closed {
+		sh.scheduleSweep()
 	}
 }
 
-// forgetDue is the timer's callback. It ends when nothing is due, or the
+// sweep is the timer's callback. It ends when nothing is left to do, or the
 // backend closed.
-func (sh *shard) forgetDue() {
+func (sh *shard) sweep() {
 	for more := true; more; {
-		more = sh.forgetSomeDue()
+		more = sh.sweepSome()
 	}
 }
 
-func (sh *shard) forgetSomeDue() (more bool) {
+func (sh *shard) sweepSome() (more bool) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	if sh.closed {
 		return false
 	}
 	now, after := sh.backend.now(), sh.forgetAfter()
-	for range forgetChunk {
-		oldest := sh.idle.idleNext
-		if oldest == &sh.idle || oldest.idleSince+after > now {
-			sh.scheduleForgetting()
+	for range sweepChunk {
+		switch {
+		case !sh.young.empty():
+			s := sh.young.first()
+			s.leaveRing()
+			if s.held() == 0 {
+				s.idleSince = now
+				sh.old.add(s)
+			}
+		case !sh.old.empty() && sh.old.first().held() > 0:
+			sh.old.first().leaveRing()
+		case !sh.old.empty() && now-sh.old.first().idleSince >= after:
+			sh.forget(sh.old.first())
+		default:
+			sh.scheduleSweep()
 			return false
 		}
-		sh.forget(oldest)
 	}
 	return true
 }

@@ -54,7 +54,7 @@ func New(opts Options) *Backend {
 	// Tokens must go on growing after a restart, and nothing but the clock
 	// outlives it. Microseconds are far below 2^53, and ahead of any process
 	// that granted less than a million named slots a second in each shard.
-	first := uint64(b.start.UnixMicro()) //nolint:gosec // The clock is past 1970.
+	first := uint64(b.start.UnixMicro())
 	for i := range b.shards {
 		b.shards[i].init(b, first)
 	}
@@ -71,28 +71,30 @@ func (b *Backend) Configure(opts Options) {
 	b.maxLocks.Store(opts.MaxLocks)
 	b.forgetAfter.Store(int64(opts.ForgetAfter))
 	for i := range b.shards {
-		b.shards[i].rescheduleForgetting()
+		b.shards[i].rescheduleSweep()
 	}
 }
 
 func (b *Backend) now() instant { return time.Since(b.start) }
 
-func (b *Backend) shardOf(key lock.Key) *shard {
-	return &b.shards[maphash.String(b.seed, key.Name())&(shardCount-1)]
+// shardOf returns the shard of a key, and the hash to find its lock there.
+func (b *Backend) shardOf(key lock.Key) (*shard, uint64) {
+	hash := maphash.String(b.seed, key.Name())
+	return &b.shards[hash%shardCount], hash
 }
 
 // Acquire implements lock.Backend.
 func (b *Backend) Acquire(ctx context.Context, req lock.AcquireRequest) (lock.AcquireResult, error) {
-	sh := b.shardOf(req.Key)
+	sh, hash := b.shardOf(req.Key)
 	sh.mu.Lock()
 	if sh.closed {
 		sh.mu.Unlock()
 		return lock.AcquireResult{}, lock.ErrClosing
 	}
-	s := sh.locks[req.Key.Name()]
+	s := sh.locks.find(hash, req.Key.Name())
 	if s == nil {
 		var err error
-		if s, err = b.create(sh, req.Key); err != nil {
+		if s, err = b.create(sh, hash, req.Key); err != nil {
 			sh.mu.Unlock()
 			return lock.AcquireResult{}, err
 		}
@@ -104,6 +106,11 @@ func (b *Backend) Acquire(ctx context.Context, req lock.AcquireRequest) (lock.Ac
 		}
 	}
 	if s.held() < s.max && s.waiting() == 0 {
+		if req.Holder == "" {
+			value, mark := sh.grantAnonymous(s)
+			sh.mu.Unlock()
+			return lock.AcquireResult{Acquired: true, Value: value, Mark: mark}, nil
+		}
 		res := sh.grant(s, req.Holder, req.TTL, 1)
 		sh.mu.Unlock()
 		return res, nil
@@ -154,13 +161,13 @@ func (b *Backend) await(ctx context.Context, sh *shard, s *semaphore, w *waiter,
 
 // GiveBack implements lock.Backend.
 func (b *Backend) GiveBack(_ context.Context, req lock.AcquireRequest, res lock.AcquireResult) error {
-	sh := b.shardOf(req.Key)
+	sh, hash := b.shardOf(req.Key)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	if sh.closed {
 		return lock.ErrClosing
 	}
-	s := sh.locks[req.Key.Name()]
+	s := sh.locks.find(hash, req.Key.Name())
 	if s == nil {
 		return nil
 	}
@@ -182,14 +189,14 @@ func (b *Backend) GiveBack(_ context.Context, req lock.AcquireRequest, res lock.
 
 // Release implements lock.Backend.
 func (b *Backend) Release(_ context.Context, key lock.Key, holder string) (bool, error) {
-	sh := b.shardOf(key)
+	sh, hash := b.shardOf(key)
 	sh.mu.Lock()
 	if sh.closed {
 		sh.mu.Unlock()
 		return false, lock.ErrClosing
 	}
 	released := false
-	if s := sh.locks[key.Name()]; s != nil {
+	if s := sh.locks.find(hash, key.Name()); s != nil {
 		if holder != "" {
 			s.withdraw(holder)
 			if h := s.holder(holder); h != nil {
@@ -207,13 +214,13 @@ func (b *Backend) Release(_ context.Context, key lock.Key, holder string) (bool,
 
 // Value implements lock.Backend.
 func (b *Backend) Value(_ context.Context, key lock.Key, detail bool) (lock.Value, error) {
-	sh := b.shardOf(key)
+	sh, hash := b.shardOf(key)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	if sh.closed {
 		return lock.Value{}, lock.ErrClosing
 	}
-	s := sh.locks[key.Name()]
+	s := sh.locks.find(hash, key.Name())
 	if s == nil {
 		return lock.Value{Fresh: true}, nil
 	}
@@ -227,13 +234,13 @@ func (b *Backend) Value(_ context.Context, key lock.Key, detail bool) (lock.Valu
 
 // Reset implements lock.Backend.
 func (b *Backend) Reset(_ context.Context, key lock.Key) error {
-	sh := b.shardOf(key)
+	sh, hash := b.shardOf(key)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	if sh.closed {
 		return lock.ErrClosing
 	}
-	if s := sh.locks[key.Name()]; s != nil {
+	if s := sh.locks.find(hash, key.Name()); s != nil {
 		s.endQueue(outcome{})
 		s.dropHolders()
 		sh.forget(s)
@@ -272,11 +279,11 @@ func (b *Backend) takePlace() bool {
 // create makes the lock of a key that sh does not know. Where that needs room
 // it lets go of sh.mu for a moment; it holds it again on return, and the lock
 // may be another caller's by then.
-func (b *Backend) create(sh *shard, key lock.Key) (*semaphore, error) {
+func (b *Backend) create(sh *shard, hash uint64, key lock.Key) (*semaphore, error) {
 	for {
 		if b.takePlace() {
 			s := &semaphore{name: strings.Clone(key.Name()), max: key.Max()}
-			sh.remember(s)
+			sh.locks.add(hash, s)
 			return s, nil
 		}
 
@@ -284,7 +291,7 @@ func (b *Backend) create(sh *shard, key lock.Key) (*semaphore, error) {
 		sh.mu.Unlock()
 		made := b.forgetOneIdle(sh)
 		sh.mu.Lock()
-		switch s := sh.locks[key.Name()]; {
+		switch s := sh.locks.find(hash, key.Name()); {
 		case sh.closed:
 			return nil, lock.ErrClosing
 		case s != nil:

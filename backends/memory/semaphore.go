@@ -12,9 +12,9 @@ import (
 //
 // Invariants between operations: held() <= max; a waiter is queued only while
 // held() == max; busy is nil if and only if there are no named holders and no
-// waiters; and the semaphore is in its shard's idle list if and only if
-// nothing is held. A million idle locks are kept in memory, so what an idle
-// one does not need is behind busy.
+// waiters; and the semaphore is in one of its shard's rings if nothing is held.
+// A million idle locks are kept in memory, so what an idle one does not need is
+// behind busy.
 type semaphore struct {
 	name      string
 	max       int64
@@ -22,8 +22,9 @@ type semaphore struct {
 	era       uint64 // of the anonymous slots: a new one each time the first is taken
 	busy      *busy
 
-	idleSince          instant
-	idlePrev, idleNext *semaphore // the place in the shard's idle list
+	chained            *semaphore // the next one in the table's bucket
+	idleSince          instant    // see forget.go
+	idlePrev, idleNext *semaphore // the place in a ring of the shard
 }
 
 // busy is what only a lock with named holders or waiters has.

@@ -12,11 +12,11 @@ type shard struct {
 	backend *Backend
 
 	mu       sync.Mutex // guards all below, and the semaphores in locks
-	locks    map[string]*semaphore
-	most     int         // the size that locks has grown to
-	idle     semaphore   // the sentinel of the ring of idle locks, longest idle first
-	sweep    *time.Timer // forgets idle locks; see forget.go
-	sweeping bool        // whether sweep is set or its callback runs
+	locks    table
+	young    ring        // locks that became idle since the last sweep, and maybe were taken again
+	old      ring        // locks that were idle at a sweep, longest idle first, and maybe were taken again
+	sweeper  *time.Timer // forgets idle locks; see forget.go
+	aging    bool        // whether sweeper is set for the young locks
 	tokens   uint64      // the last fencing token
 	eras     uint64      // the last era
 	draining bool
@@ -26,21 +26,28 @@ type shard struct {
 func (sh *shard) init(b *Backend, firstToken uint64) {
 	sh.backend = b
 	sh.tokens = firstToken
-	sh.locks = make(map[string]*semaphore)
-	sh.idle.idlePrev, sh.idle.idleNext = &sh.idle, &sh.idle
+	sh.locks = newTable(b.seed)
+	sh.young.init()
+	sh.old.init()
+}
+
+// grantAnonymous gives a free slot to nobody by name. It returns the parts of
+// the result: copying a whole one made an uncontended acquire half as slow again.
+func (sh *shard) grantAnonymous(s *semaphore) (value int64, mark uint64) {
+	if s.anonymous == 0 {
+		sh.eras++
+		s.era = sh.eras
+	}
+	s.anonymous++
+	return s.held(), s.era
 }
 
 // grant gives a free slot to holder, or to nobody by name, and counts so many
 // answers for it.
 func (sh *shard) grant(s *semaphore, name string, ttl time.Duration, answers int) lock.AcquireResult {
-	sh.leaveIdle(s)
 	if name == "" {
-		if s.anonymous == 0 {
-			sh.eras++
-			s.era = sh.eras
-		}
-		s.anonymous++
-		return lock.AcquireResult{Acquired: true, Value: s.held(), Mark: s.era}
+		value, mark := sh.grantAnonymous(s)
+		return lock.AcquireResult{Acquired: true, Value: value, Mark: mark}
 	}
 	sh.tokens++
 	h := &holder{name: name, token: sh.tokens, answers: answers}
@@ -119,7 +126,7 @@ func (sh *shard) drain(closing bool) {
 		return
 	}
 	sh.draining = true
-	for _, s := range sh.locks {
+	for s := range sh.locks.all {
 		s.endQueue(outcome{err: lock.ErrClosing})
 		if closing {
 			s.dropHolders()
@@ -127,10 +134,10 @@ func (sh *shard) drain(closing bool) {
 	}
 	if closing {
 		sh.closed = true
-		if sh.sweep != nil {
-			sh.sweep.Stop()
+		if sh.sweeper != nil {
+			sh.sweeper.Stop()
 		}
-		sh.locks = nil
-		sh.idle.idlePrev, sh.idle.idleNext = nil, nil
+		sh.locks = newTable(sh.backend.seed)
+		sh.young, sh.old = ring{}, ring{}
 	}
 }

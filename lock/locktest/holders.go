@@ -3,6 +3,7 @@ package locktest
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"time"
 
 	"github.com/lockgateway/lockgateway/lock"
@@ -157,6 +158,7 @@ var holderPromises = []promise{
 			other := s.queue(anonymous(k), 2)
 			second := s.begin(named(k, "a"))
 			for range round {
+				runtime.Gosched()
 				s.held(k, 1)
 			}
 			first.cancel()
