@@ -9,17 +9,20 @@ LINT     := $(GO) tool -modfile=tools/go.mod golangci-lint
 run: ## serve locks on http://localhost:8080
 	$(GO) run ./cmd/caddy run --config Caddyfile.example
 
-build: ## build bin/caddy
-	$(GO) build -trimpath -o bin/caddy ./cmd/caddy
+build: ## build bin/caddy, of what xcaddy.json lists
+	$(GO) -C tools run ./xbuild -output ../bin/caddy
 
 test: ## run every test
 	$(GO) test -race -timeout 10m ./...
+	$(GO) -C tools test -timeout 30m ./...
 
 lint: ## vet and lint every module
 	$(GO) vet ./...
-	cd bench && $(GO) vet ./...
+	$(GO) -C bench vet ./...
+	$(GO) -C tools vet ./...
 	$(LINT) run ./...
 	cd bench && $(GO) tool -modfile=../tools/go.mod golangci-lint run --config ../.golangci.yml ./...
+	cd tools && $(GO) tool golangci-lint run --config ../.golangci.yml ./...
 
 fmt: ## format Go code and the example
 	$(LINT) fmt
@@ -31,8 +34,8 @@ fuzz: ## fuzz each target for FUZZTIME
 
 bench: ## measure the engine, then HTTP against Caddy's own respond; minutes
 	$(GO) test -run '^$$' -bench . -benchmem ./backends/memory
-	cd bench && $(GO) run . http
-	cd bench && $(GO) run . waiters
+	$(GO) -C bench run . http
+	$(GO) -C bench run . waiters
 
 clean:
 	rm -rf bin
