@@ -96,10 +96,12 @@ func (h *Handler) acquire(w http.ResponseWriter, r *http.Request, req lockhttp.R
 		h.writeError(w, req, err)
 		return
 	}
-	// The answer is out once it is flushed without an error. From there on the
+	// The answer is out once it is written without an error. From there on the
 	// client may have read it, whatever becomes of the connection: giving the
-	// slot back then would make two holders.
-	if err := lockhttp.WriteAcquired(w, res); err != nil && res.Acquired {
+	// slot back then would make two holders. Only after a wait can the connection
+	// have died in a way that a write shows and the context does not (a write
+	// timeout); to see it costs a flush, which is not for free.
+	if err := lockhttp.WriteAcquired(w, res, mayWait); err != nil && res.Acquired {
 		h.giveBack(ctx, wanted, res)
 	}
 }

@@ -33,9 +33,9 @@ var bodies = sync.Pool{New: func() any {
 	return &b
 }}
 
-// WriteAcquired answers an acquire. It returns nil only when the answer has
-// left the server's buffers, as far as the connection can tell.
-func WriteAcquired(w http.ResponseWriter, res lock.AcquireResult) error {
+// WriteAcquired answers an acquire. With confirm it returns nil only when a grant
+// has left the server's buffers, as far as the connection can tell.
+func WriteAcquired(w http.ResponseWriter, res lock.AcquireResult, confirm bool) error {
 	if !res.Acquired {
 		writeBody(w, notAcquiredBody)
 		return nil
@@ -58,6 +58,9 @@ func WriteAcquired(w http.ResponseWriter, res lock.AcquireResult) error {
 	setHeaders(w.Header(), contentJSON, len(b))
 	if _, err := w.Write(b); err != nil {
 		return err
+	}
+	if !confirm {
+		return nil
 	}
 	// Only flushing tells whether the connection takes the answer; until then
 	// it is in a buffer. It costs no extra packet, since it is complete.

@@ -1,0 +1,37 @@
+// Command bench measures what serving locks costs, always against something
+// that does the same without locks, in the same run: a machine's speed and its
+// noise then matter little. It measures and does not judge: the exit code is 0
+// also if a goal is missed.
+//
+//	go run . http      memory backend through Caddy, against Caddy's respond
+//	go run . waiters   memory per queued request, against a handler that blocks
+//
+// It needs Linux, for the CPU time of the server's process.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+)
+
+var measurements = map[string]func(context.Context, []string) error{
+	"http":    measureHTTP,
+	"waiters": measureWaiters,
+}
+
+func main() {
+	if len(os.Args) < 2 || measurements[os.Args[1]] == nil {
+		fmt.Fprintln(os.Stderr, "usage: go run . http|waiters [flags]; -h after the name lists the flags")
+		os.Exit(2)
+	}
+	// Interrupted, the measurement ends itself, and its server with it.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := measurements[os.Args[1]](ctx, os.Args[2:])
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}

@@ -1,0 +1,56 @@
+"""Locks for Python, with nothing but the standard library.
+
+    with lock("nightly-backup"):
+        backup()
+"""
+
+import contextlib
+import json
+import os
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+import uuid
+
+SERVER = os.environ.get("LOCKS", "http://localhost:8080")
+
+
+class Busy(Exception):
+    """The lock could not be had in time."""
+
+
+@contextlib.contextmanager
+def lock(name, max_value=1, wait=60.0, ttl=None):
+    """Holds a slot of a lock: at most max_value do at a time.
+
+    Gives the fencing token. With a ttl in seconds the slot frees itself after
+    that long, should this program die.
+    """
+    path = f"{SERVER}/v1/{max_value}/{urllib.parse.quote(name, safe='')}"
+    holder = uuid.uuid4().hex  # with it, both requests can be repeated
+    query = {"holder": holder, "waitTimeoutMs": round(wait * 1000)}
+    if ttl is not None:
+        query["ttlMs"] = round(ttl * 1000)
+    try:
+        answer = get(f"{path}/acquire?{urllib.parse.urlencode(query)}", timeout=wait + 30)
+        if not answer["acquired"]:
+            raise Busy(name)
+        yield answer["token"]
+    finally:  # also if no answer came: it may have been lost on its way
+        get(f"{path}/release?holder={holder}", timeout=30)
+
+
+def get(url, timeout, tries=5):
+    """Requests a URL until it is answered."""
+    for left in reversed(range(tries)):
+        try:
+            with urllib.request.urlopen(url, timeout=timeout) as response:
+                return json.load(response)
+        except urllib.error.HTTPError as error:
+            if error.code < 500 or not left:
+                raise
+        except OSError:
+            if not left:
+                raise
+        time.sleep(1)
