@@ -1,13 +1,12 @@
 package caddymodule
 
 import (
-	"strconv"
-
-	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/lockgateway/lockgateway/internal/settings"
 )
 
 const directive = "lock_gateway"
@@ -39,25 +38,23 @@ func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	if d.NextArg() {
 		return d.ArgErr()
 	}
-	given := make(map[string]bool)
+	given := make(settings.Given)
 	for d.NextBlock(0) {
-		name := d.Val()
-		if given[name] {
-			return d.Errf("%s is given twice", name)
+		err := given.Once(d)
+		if err != nil {
+			return err
 		}
-		given[name] = true
-		var err error
-		switch name {
+		switch d.Val() {
 		case "backend":
 			err = h.unmarshalBackend(d)
 		case "max_wait":
-			h.MaxWait, err = durationArg(d)
+			h.MaxWait, err = settings.Duration(d)
 		case "max_waiters":
-			h.MaxWaiters, err = countArg(d)
+			h.MaxWaiters, err = settings.Count(d)
 		case "max_pending":
-			h.MaxPending, err = countArg(d)
+			h.MaxPending, err = settings.Count(d)
 		default:
-			err = d.Errf("unrecognized subdirective %q; there are backend, max_wait, max_waiters and max_pending", name)
+			err = d.Errf("unrecognized subdirective %q; there are backend, max_wait, max_waiters and max_pending", d.Val())
 		}
 		if err != nil {
 			return err
@@ -80,32 +77,6 @@ func (h *Handler) unmarshalBackend(d *caddyfile.Dispenser) error {
 	}
 	h.BackendRaw = caddyconfig.JSONModuleObject(unmarshaler, "module", name, nil)
 	return nil
-}
-
-func durationArg(d *caddyfile.Dispenser) (caddy.Duration, error) {
-	name := d.Val()
-	var arg string
-	if !d.AllArgs(&arg) {
-		return 0, d.Errf("%s takes one value", name)
-	}
-	value, err := caddy.ParseDuration(arg)
-	if err != nil || value <= 0 {
-		return 0, d.Errf("%s: %q is not a positive duration such as 30s", name, arg)
-	}
-	return caddy.Duration(value), nil
-}
-
-func countArg(d *caddyfile.Dispenser) (int64, error) {
-	name := d.Val()
-	var arg string
-	if !d.AllArgs(&arg) {
-		return 0, d.Errf("%s takes one value", name)
-	}
-	value, err := strconv.ParseInt(arg, 10, 64)
-	if err != nil || value <= 0 {
-		return 0, d.Errf("%s: %q is not a positive number", name, arg)
-	}
-	return value, nil
 }
 
 var _ caddyfile.Unmarshaler = (*Handler)(nil)

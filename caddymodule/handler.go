@@ -48,9 +48,9 @@ type Handler struct {
 	// no limit.
 	MaxWaiters int64 `json:"max_waiters,omitempty"`
 
-	// How many requests may wait in this process for any lock of the backend.
-	// A further one is answered 503 if it cannot be served at once. Default: 0,
-	// which is no limit.
+	// How many acquires with a `waitTimeoutMs` may be under way in this process
+	// for all locks of the backend. A further one is answered 503 if it cannot be
+	// served at once. Default: 0, which is no limit.
 	MaxPending int64 `json:"max_pending,omitempty"`
 
 	instance *instance

@@ -51,6 +51,9 @@ type instance struct {
 	// waiting counts the acquires under way that may wait.
 	waiting atomic.Int64
 
+	// orphaned says that no loaded config has the backend any more.
+	orphaned atomic.Bool
+
 	mu   sync.Mutex // guards uses
 	uses []*use     // by handlers, oldest first; the last one's settings are in force
 }
@@ -106,12 +109,15 @@ func (i *instance) add(u *use) error {
 	defer i.mu.Unlock()
 	for _, other := range i.uses {
 		if other.config == u.config && !other.byDefault && !u.byDefault && other.settings != u.settings {
-			return fmt.Errorf("two handlers share the locks of %q and give different settings: %s and %s; make them equal, or name other data",
-				u.key, other.settings, u.settings)
+			return fmt.Errorf("two handlers of this config share the locks of %q and give different settings; make them equal, or name other data", u.key)
 		}
 	}
 	i.uses = append(i.uses, u)
-	i.configure()
+	// While another config is in force, it stays so: its handlers' end applies
+	// the new settings, once the new config is loaded.
+	if i.uses[0].config == u.config {
+		i.configure()
+	}
 	return nil
 }
 
@@ -165,9 +171,10 @@ func (i *instance) leave() error {
 }
 
 // Destruct implements caddy.Destructor: no loaded config has the backend any
-// more. Requests of earlier configs that wait could be released by nobody, so
-// they are told; those that do not wait finish.
+// more. What requests of earlier configs acquired could be released by nobody,
+// so those that wait are told, and no more is granted; the others finish.
 func (i *instance) Destruct() error {
+	i.orphaned.Store(true)
 	i.backend.Drain()
 	return i.leave()
 }

@@ -69,27 +69,12 @@ func (h *Handler) acquire(w http.ResponseWriter, r *http.Request, req lockhttp.R
 	if h.MaxWait > 0 {
 		wanted.Wait = min(wanted.Wait, time.Duration(h.MaxWait))
 	}
-	mayWait := wanted.Wait > 0
-	refuseToWait := false
-	if mayWait {
-		// A request beyond the limit may still have what is free.
-		if n := h.instance.waiting.Add(1); h.MaxPending > 0 && n > h.MaxPending {
-			refuseToWait = true
-			wanted.Wait = 0
-		}
-	}
-	res, err := h.instance.backend.Acquire(ctx, wanted)
-	if mayWait {
-		h.instance.waiting.Add(-1)
-	}
-	if err == nil && !res.Acquired && refuseToWait {
-		err = &lock.LimitError{Limit: "max_pending", Max: h.MaxPending}
-	}
+	res, err := h.tryAcquire(ctx, wanted)
 	if ctx.Err() != nil {
 		if err == nil && res.Acquired {
 			h.giveBack(ctx, wanted, res)
 		}
-		w.WriteHeader(statusClientGone)
+		lockhttp.WriteNothing(w, statusClientGone)
 		return
 	}
 	if err != nil {
@@ -101,9 +86,31 @@ func (h *Handler) acquire(w http.ResponseWriter, r *http.Request, req lockhttp.R
 	// slot back then would make two holders. Only after a wait can the connection
 	// have died in a way that a write shows and the context does not (a write
 	// timeout); to see it costs a flush, which is not for free.
-	if err := lockhttp.WriteAcquired(w, res, mayWait); err != nil && res.Acquired {
+	if err := lockhttp.WriteAcquired(w, res, wanted.Wait > 0); err != nil && res.Acquired {
 		h.giveBack(ctx, wanted, res)
 	}
+}
+
+// tryAcquire acquires within the limits of waiting.
+func (h *Handler) tryAcquire(ctx context.Context, wanted lock.AcquireRequest) (lock.AcquireResult, error) {
+	i := h.instance
+	if i.orphaned.Load() {
+		return lock.AcquireResult{}, lock.ErrClosing
+	}
+	if wanted.Wait <= 0 {
+		return i.backend.Acquire(ctx, wanted)
+	}
+	defer i.waiting.Add(-1)
+	if n := i.waiting.Add(1); h.MaxPending <= 0 || n <= h.MaxPending {
+		return i.backend.Acquire(ctx, wanted)
+	}
+	// A request beyond the limit may still have what is free.
+	wanted.Wait = 0
+	res, err := i.backend.Acquire(ctx, wanted)
+	if err == nil && !res.Acquired {
+		err = &lock.LimitError{Limit: "max_pending", Max: h.MaxPending}
+	}
+	return res, err
 }
 
 // giveBack undoes a grant whose client cannot be told. The client's context is
@@ -146,27 +153,32 @@ func (h *Handler) reset(w http.ResponseWriter, r *http.Request, req lockhttp.Req
 // writeFailure answers an operation that failed, unless its client has gone.
 func (h *Handler) writeFailure(w http.ResponseWriter, r *http.Request, req lockhttp.Request, err error) {
 	if r.Context().Err() != nil {
-		w.WriteHeader(statusClientGone)
+		lockhttp.WriteNothing(w, statusClientGone)
 		return
 	}
 	h.writeError(w, req, err)
 }
 
 // writeError answers an operation that failed. An error of a kind that backends
-// must not return is taken for the worst.
+// must not return is logged, and taken for the worst.
 func (h *Handler) writeError(w http.ResponseWriter, req lockhttp.Request, err error) {
 	var limit *lock.LimitError
 	switch {
 	case errors.As(err, &limit):
 		lockhttp.WriteProblem(w, lockhttp.Unavailable(limit.Error(), false))
+		return
 	case errors.Is(err, lock.ErrClosing):
 		lockhttp.WriteProblem(w, lockhttp.Unavailable(lock.ErrClosing.Error(), true))
-	case errors.Is(err, lock.ErrUnavailable), req.Action == lockhttp.Value:
+		return
+	case errors.Is(err, lock.ErrUnavailable):
 		lockhttp.WriteProblem(w, lockhttp.Unavailable(lock.ErrUnavailable.Error(), false))
-	default:
-		if !errors.Is(err, lock.ErrOutcomeUnknown) {
-			h.logger.Error("unexpected error of the lock backend", zap.Error(err))
-		}
-		lockhttp.WriteProblem(w, &lockhttp.Problem{Status: http.StatusGatewayTimeout, Detail: lock.ErrOutcomeUnknown.Error()})
+		return
+	case !errors.Is(err, lock.ErrOutcomeUnknown):
+		h.logger.Error("unexpected error of the lock backend", zap.Error(err))
 	}
+	if req.Action == lockhttp.Value { // it changes nothing, whatever its outcome
+		lockhttp.WriteProblem(w, lockhttp.Unavailable(lock.ErrUnavailable.Error(), false))
+		return
+	}
+	lockhttp.WriteProblem(w, &lockhttp.Problem{Status: http.StatusGatewayTimeout, Detail: lock.ErrOutcomeUnknown.Error()})
 }

@@ -59,7 +59,8 @@ type Backend interface {
 	Drain()
 
 	// Close drains, and frees what the backend has in this process: its
-	// connections, goroutines and timers. Operations after it get ErrClosing.
+	// connections, goroutines and timers. It takes a few seconds at most, also
+	// when a store does not answer. Operations after it get ErrClosing.
 	// Slots stay held where the store outlives the process.
 	Close() error
 }

@@ -16,7 +16,7 @@ var (
 
 	// ErrClosing says that the backend is shutting down and the operation
 	// certainly did not happen.
-	ErrClosing = errors.New("the server is shutting down; nothing was changed")
+	ErrClosing = errors.New("the server is shutting down, or its configuration was replaced; nothing was changed")
 )
 
 // LimitError says that a limit set by the operator refused the request, which

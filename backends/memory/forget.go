@@ -27,16 +27,19 @@ func (r *ring) empty() bool { return r.sentinel.idleNext == &r.sentinel }
 
 func (r *ring) first() *semaphore { return r.sentinel.idleNext }
 
-func (r *ring) add(s *semaphore) {
+// enterRing puts s at the end of a ring.
+func (sh *shard) enterRing(r *ring, s *semaphore) {
 	s.idlePrev, s.idleNext = r.sentinel.idlePrev, &r.sentinel
 	s.idlePrev.idleNext, r.sentinel.idlePrev = s, s
+	sh.backend.inRings.Add(1)
 }
 
 // leaveRing takes s out of the ring that it is in, if any.
-func (s *semaphore) leaveRing() {
+func (sh *shard) leaveRing(s *semaphore) {
 	if s.idleNext != nil {
 		s.idlePrev.idleNext, s.idleNext.idlePrev = s.idleNext, s.idlePrev
 		s.idlePrev, s.idleNext = nil, nil
+		sh.backend.inRings.Add(-1)
 	}
 }
 
@@ -44,9 +47,9 @@ func (sh *shard) becomeIdle(s *semaphore) {
 	if s.idleNext != nil && s.idleSince == young {
 		return
 	}
-	s.leaveRing()
+	sh.leaveRing(s)
 	s.idleSince = young
-	sh.young.add(s)
+	sh.enterRing(&sh.young, s)
 	if !sh.aging {
 		sh.scheduleSweep()
 	}
@@ -54,7 +57,7 @@ func (sh *shard) becomeIdle(s *semaphore) {
 
 // forget drops a lock that nothing is held of.
 func (sh *shard) forget(s *semaphore) {
-	s.leaveRing()
+	sh.leaveRing(s)
 	sh.locks.remove(s)
 	sh.backend.locks.Add(-1)
 }
@@ -70,7 +73,7 @@ func (sh *shard) forgetOldestIdle() bool {
 				sh.forget(s)
 				return true
 			}
-			s.leaveRing()
+			sh.leaveRing(s)
 		}
 	}
 	return false
@@ -125,13 +128,13 @@ func (sh *shard) sweepSome() (more bool) {
 		switch {
 		case !sh.young.empty():
 			s := sh.young.first()
-			s.leaveRing()
+			sh.leaveRing(s)
 			if s.held() == 0 {
 				s.idleSince = now
-				sh.old.add(s)
+				sh.enterRing(&sh.old, s)
 			}
 		case !sh.old.empty() && sh.old.first().held() > 0:
-			sh.old.first().leaveRing()
+			sh.leaveRing(sh.old.first())
 		case !sh.old.empty() && now-sh.old.first().idleSince >= after:
 			sh.forget(sh.old.first())
 		default:

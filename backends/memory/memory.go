@@ -3,8 +3,10 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"hash/maphash"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -41,6 +43,7 @@ type Backend struct {
 	forgetAfter atomic.Int64 // a time.Duration
 	maxLocks    atomic.Int64
 	locks       atomic.Int64 // remembered in all shards; a place is taken before a lock is made
+	inRings     atomic.Int64 // of these, those that may be idle
 }
 
 var _ lock.Backend = (*Backend)(nil)
@@ -214,6 +217,14 @@ func (b *Backend) Release(_ context.Context, key lock.Key, holder string) (bool,
 
 // Value implements lock.Backend.
 func (b *Backend) Value(_ context.Context, key lock.Key, detail bool) (lock.Value, error) {
+	v, err := b.value(key, detail)
+	// Sorted here, since a lock may have any number of holders, and its shard has
+	// other locks.
+	slices.SortFunc(v.Holders, func(x, y lock.Holder) int { return cmp.Compare(x.Token, y.Token) })
+	return v, err
+}
+
+func (b *Backend) value(key lock.Key, detail bool) (lock.Value, error) {
 	sh, hash := b.shardOf(key)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
@@ -305,6 +316,9 @@ func (b *Backend) create(sh *shard, hash uint64, key lock.Key) (*semaphore, erro
 // forgetOneIdle makes room for a lock, first in the shard that needs it. It
 // reports whether some lock was idle.
 func (b *Backend) forgetOneIdle(first *shard) bool {
+	if b.inRings.Load() == 0 { // or else every refusal would lock all shards
+		return false
+	}
 	if first.forgetOldestIdle() {
 		return true
 	}

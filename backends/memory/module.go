@@ -2,12 +2,13 @@ package memory
 
 import (
 	"errors"
-	"strconv"
+	"fmt"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
+	"github.com/lockgateway/lockgateway/internal/settings"
 	"github.com/lockgateway/lockgateway/lock"
 )
 
@@ -43,11 +44,19 @@ func (*Module) CaddyModule() caddy.ModuleInfo {
 	}
 }
 
-// Provision fills in the name.
+// Provision fills in placeholders and defaults.
 func (m *Module) Provision(caddy.Context) error {
-	m.Name = caddy.NewReplacer().ReplaceKnown(m.Name, "")
 	if m.Name == "" {
 		m.Name = "default"
+	}
+	name := caddy.NewReplacer().ReplaceKnown(m.Name, "")
+	if name == "" {
+		// The default would mix the locks of sites that are to be kept apart.
+		return fmt.Errorf("memory backend: name is empty: %s has no value", m.Name)
+	}
+	m.Name = name
+	if m.ForgetAfter == 0 {
+		m.ForgetAfter = caddy.Duration(DefaultForgetAfter)
 	}
 	return nil
 }
@@ -89,37 +98,24 @@ func (m *Module) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	if d.NextArg() {
 		return d.ArgErr()
 	}
-	given := make(map[string]bool)
+	given := make(settings.Given)
 	for nesting := d.Nesting(); d.NextBlock(nesting); {
-		name := d.Val()
-		if given[name] {
-			return d.Errf("%s is given twice", name)
+		err := given.Once(d)
+		if err != nil {
+			return err
 		}
-		given[name] = true
-		var arg string
-		switch name {
-		case "name", "forget_after", "max_locks":
-			if !d.AllArgs(&arg) || arg == "" {
-				return d.Errf("%s takes one value", name)
-			}
-		default:
-			return d.Errf("unrecognized setting %q of the memory backend; there are name, forget_after and max_locks", name)
-		}
-		switch name {
+		switch d.Val() {
 		case "name":
-			m.Name = arg
+			m.Name, err = settings.Text(d)
 		case "forget_after":
-			after, err := caddy.ParseDuration(arg)
-			if err != nil || after <= 0 {
-				return d.Errf("forget_after: %q is not a positive duration such as 1h", arg)
-			}
-			m.ForgetAfter = caddy.Duration(after)
+			m.ForgetAfter, err = settings.Duration(d)
 		case "max_locks":
-			n, err := strconv.ParseInt(arg, 10, 64)
-			if err != nil || n <= 0 {
-				return d.Errf("max_locks: %q is not a positive number", arg)
-			}
-			m.MaxLocks = n
+			m.MaxLocks, err = settings.Count(d)
+		default:
+			err = d.Errf("unrecognized setting %q of the memory backend; there are name, forget_after and max_locks", d.Val())
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil

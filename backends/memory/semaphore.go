@@ -1,8 +1,6 @@
 package memory
 
 import (
-	"cmp"
-	"slices"
 	"time"
 
 	"github.com/lockgateway/lockgateway/lock"
@@ -105,7 +103,7 @@ func (s *semaphore) dropHolders() {
 	}
 }
 
-// describeHolders lists the named holders in the order of their grants.
+// describeHolders lists the named holders in no order.
 func (s *semaphore) describeHolders(now instant) []lock.Holder {
 	if s.busy == nil || len(s.busy.holders) == 0 {
 		return nil
@@ -114,7 +112,6 @@ func (s *semaphore) describeHolders(now instant) []lock.Holder {
 	for _, h := range s.busy.holders {
 		list = append(list, lock.Holder{Name: h.name, Token: h.token, ExpiresIn: h.left(now)})
 	}
-	slices.SortFunc(list, func(x, y lock.Holder) int { return cmp.Compare(x.Token, y.Token) })
 	return list
 }
 

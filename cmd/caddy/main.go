@@ -6,7 +6,7 @@ import (
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	_ "github.com/caddyserver/caddy/v2/modules/standard"
 
-	_ "github.com/lockgateway/lockgateway/caddymodule"
+	_ "github.com/lockgateway/lockgateway"
 )
 
 func main() { caddycmd.Main() }

@@ -26,6 +26,8 @@ func DrainBody(w http.ResponseWriter, r *http.Request) *Problem {
 	if r.ContentLength > maxBody {
 		return tooMuchBody(w, r, fmt.Sprintf("the request's body has %d bytes", r.ContentLength))
 	}
+	// On HTTP/3 a request without a body has an unknown length too; its end is
+	// there already.
 	control := http.NewResponseController(w)
 	// Where deadlines are not supported the server's own time-outs bound it.
 	_ = control.SetReadDeadline(time.Now().Add(bodyTimeout))

@@ -87,7 +87,8 @@ func (req *Request) set(parameter, text string, again bool) (err error) {
 		if again && text != req.Holder {
 			return errors.New("two different values are given")
 		}
-		req.Holder = text
+		// A copy, since a slot that keeps the name must not keep the request.
+		req.Holder = strings.Clone(text)
 	}
 	return err
 }
@@ -105,12 +106,12 @@ func parseWait(s string) (time.Duration, error) {
 	whole, fraction, hasFraction := strings.Cut(s, ".")
 	wait, ok := parseMillis(whole)
 	if !ok || hasFraction && fraction == "" {
-		return 0, notANumber(s, wantWait)
+		return 0, invalid(s, wantWait)
 	}
 	roundUp := false
 	for i := range len(fraction) {
 		if fraction[i] < '0' || fraction[i] > '9' {
-			return 0, notANumber(s, wantWait)
+			return 0, invalid(s, wantWait)
 		}
 		roundUp = roundUp || fraction[i] != '0'
 	}
@@ -124,7 +125,7 @@ func parseWait(s string) (time.Duration, error) {
 func parseTTL(s string) (time.Duration, error) {
 	ttl, ok := parseMillis(s)
 	if !ok || ttl == 0 {
-		return 0, notANumber(s, "a positive integer of milliseconds in decimal digits")
+		return 0, invalid(s, "a positive integer of milliseconds in decimal digits")
 	}
 	return ttl, nil
 }
@@ -157,10 +158,10 @@ func parseDetail(s string) (bool, error) {
 	case "0":
 		return false, nil
 	}
-	return false, notANumber(s, "1 or 0")
+	return false, invalid(s, "1 or 0")
 }
 
-func notANumber(s, want string) error {
+func invalid(s, want string) error {
 	const most = 40 // an answer must not grow with the request
 	if len(s) > most {
 		return fmt.Errorf("%q… is not %s", s[:most], want)

@@ -33,8 +33,9 @@ var bodies = sync.Pool{New: func() any {
 	return &b
 }}
 
-// WriteAcquired answers an acquire. With confirm it returns nil only when a grant
-// has left the server's buffers, as far as the connection can tell.
+// WriteAcquired answers an acquire. With confirm it flushes a grant, and returns
+// the error of the connection if it can be seen: a handler around ours that
+// buffers whole answers hides it.
 func WriteAcquired(w http.ResponseWriter, res lock.AcquireResult, confirm bool) error {
 	if !res.Acquired {
 		writeBody(w, notAcquiredBody)
@@ -63,7 +64,8 @@ func WriteAcquired(w http.ResponseWriter, res lock.AcquireResult, confirm bool) 
 		return nil
 	}
 	// Only flushing tells whether the connection takes the answer; until then
-	// it is in a buffer. It costs no extra packet, since it is complete.
+	// it is in a buffer. On HTTP/1.1 it costs no extra packet, since the answer is
+	// complete.
 	if err := http.NewResponseController(w).Flush(); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return err
 	}
@@ -178,6 +180,13 @@ func Unavailable(detail string, shutdown bool) *Problem {
 		p.retryAfter += time.Duration(rand.IntN(5)) * time.Second //nolint:gosec // Not a secret.
 	}
 	return p
+}
+
+// WriteNothing ends a request whose client has gone: the status is for the access
+// log. A client that closed only its half of the connection sees it too.
+func WriteNothing(w http.ResponseWriter, status int) {
+	setHeaders(w.Header(), contentJSON, 0)
+	w.WriteHeader(status)
 }
 
 // WriteProblem answers a request that was not carried out, or may not have been.
