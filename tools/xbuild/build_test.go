@@ -113,9 +113,6 @@ func TestBuildAsPublished(t *testing.T) {
 // A plugin of others builds beside it, and nobody's versions are in the way.
 func TestBuildBesideAnotherPlugin(t *testing.T) {
 	const other = "github.com/mholt/caddy-l4"
-	// Into the module cache, from where the build takes it.
-	cache := t.TempDir()
-	run(t, cache, nil, "go mod init cache && go get "+other+"@v0.1.2 github.com/caddyserver/caddy/v2@v2.11.9")
 	dir := t.TempDir()
 	run(t, dir, publish(t), "xcaddy build v2.11.9 --with "+modulePath+" --with "+other+"@v0.1.2")
 	expectModules(t, filepath.Join(dir, "caddy"), handler, backends[0], "layer4")
@@ -130,10 +127,11 @@ func publish(t *testing.T) []string {
 	if err := writeProxy(proxy, root, module.Version{Path: modulePath, Version: "v0.1.0"}); err != nil {
 		t.Fatal(err)
 	}
-	env, err := proxied(t.Context(), proxy, root)
+	env, stop, err := serveProxy(t.Context(), proxy, modulePath)
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(stop)
 	bin := t.TempDir()
 	if out, err := exec.Command("go", "build", "-o", bin, "github.com/caddyserver/xcaddy/cmd/xcaddy").CombinedOutput(); err != nil {
 		t.Fatalf("building xcaddy: %v\n%s", err, out)

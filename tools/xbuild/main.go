@@ -38,27 +38,30 @@ func build(ctx context.Context, manifest, output string) error {
 	if err != nil {
 		return err
 	}
-	// A module that is replaced by a checkout may not be published, but it must
-	// be found all the same.
-	proxy, err := os.MkdirTemp("", "xbuild-proxy-")
+	// The module that is replaced by the checkout may not be published, but must be
+	// found all the same.
+	if len(builder.Replacements) != 1 {
+		return fmt.Errorf("%s must have one replacement, of the module by its checkout", manifest)
+	}
+	replaced := builder.Replacements[0]
+	folder, err := os.MkdirTemp("", "xbuild-proxy-")
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(proxy)
-	for _, r := range builder.Replacements {
-		checkout := string(r.New)
-		if err := writeProxy(proxy, checkout, module.Version{Path: string(r.Old), Version: "v0.0.0"}); err != nil {
+	defer os.RemoveAll(folder)
+	version := module.Version{Path: string(replaced.Old), Version: "v0.0.0"}
+	if err := writeProxy(folder, string(replaced.New), version); err != nil {
+		return err
+	}
+	env, stop, err := serveProxy(ctx, folder, version.Path)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	for _, pair := range env {
+		name, value, _ := strings.Cut(pair, "=")
+		if err := os.Setenv(name, value); err != nil {
 			return err
-		}
-		env, err := proxied(ctx, proxy, checkout)
-		if err != nil {
-			return err
-		}
-		for _, pair := range env {
-			name, value, _ := strings.Cut(pair, "=")
-			if err := os.Setenv(name, value); err != nil {
-				return err
-			}
 		}
 	}
 	return builder.Build(ctx, output)

@@ -5,10 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"golang.org/x/mod/module"
 	"golang.org/x/mod/zip"
@@ -51,28 +54,63 @@ func writeProxy(folder, checkout string, version module.Version) (err error) {
 	return zip.CreateFromVCS(archive, version, checkout, "HEAD", "")
 }
 
-// proxied returns the environment in which Go finds modules in a proxy's folder,
-// and all others in its module cache: nowhere else, since a proxy that does not
-// know of an unpublished module may say so in a way that ends the search. It
-// first fills the cache with what the checkout's module needs.
-func proxied(ctx context.Context, folder, checkout string) ([]string, error) {
-	// The whole graph, and the packages of all that is built.
-	for _, args := range [][]string{{"mod", "graph"}, {"list", "-deps", "./..."}} {
-		cmd := exec.CommandContext(ctx, "go", args...)
-		cmd.Dir = checkout
-		if out, err := cmd.Output(); err != nil {
-			return nil, fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, out)
+// serveProxy serves a folder's proxy for one module, and all other modules from
+// the proxy that Go uses anyway. It returns the environment in which Go uses it,
+// and stop, which ends it.
+//
+// A folder alone will not do. For a package of an unpublished module Go also asks
+// for modules at the paths below, and only a clear "not found" lets it go on.
+func serveProxy(ctx context.Context, folder, modulePath string) (env []string, stop func(), err error) {
+	escaped, err := module.EscapePath(modulePath)
+	if err != nil {
+		return nil, nil, err
+	}
+	upstream, err := upstreamProxy(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	files := http.FileServer(http.Dir(folder))
+	server := &http.Server{
+		ReadHeaderTimeout: time.Minute,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if strings.HasPrefix(r.URL.Path, "/"+escaped+"/") {
+				files.ServeHTTP(w, r)
+			} else {
+				http.Redirect(w, r, upstream+r.URL.EscapedPath(), http.StatusFound)
+			}
+		}),
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, nil, err
+	}
+	done := make(chan struct{})
+	go func() { // ends at stop
+		defer close(done)
+		_ = server.Serve(listener) // says only that it was closed
+	}()
+	stop = func() {
+		_ = server.Close() // nothing is under way any more
+		<-done
+	}
+	return []string{
+		"GOPROXY=http://" + listener.Addr().String(),
+		"GONOSUMDB=" + modulePath,
+		"GOPRIVATE=", "GONOPROXY=",
+	}, stop, nil
+}
+
+// upstreamProxy returns the first proxy in GOPROXY.
+func upstreamProxy(ctx context.Context) (string, error) {
+	out, err := exec.CommandContext(ctx, "go", "env", "GOPROXY").Output()
+	if err != nil {
+		return "", err
+	}
+	list := strings.TrimSpace(string(out))
+	for _, url := range strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == '|' }) {
+		if strings.HasPrefix(url, "http") {
+			return strings.TrimSuffix(url, "/"), nil
 		}
 	}
-	cache, err := exec.CommandContext(ctx, "go", "env", "GOMODCACHE").Output()
-	if err != nil {
-		return nil, err
-	}
-	downloads := filepath.Join(strings.TrimSpace(string(cache)), "cache", "download")
-	return []string{
-		"GOPROXY=file://" + filepath.ToSlash(folder) + ",file://" + filepath.ToSlash(downloads) + ",off",
-		"GOSUMDB=off", // what is in the cache was checked when it got there
-		"GOFLAGS=-mod=mod",
-		"GOPRIVATE=", "GONOPROXY=", "GONOSUMDB=",
-	}, nil
+	return "", fmt.Errorf("GOPROXY is %q; building needs a module proxy in it", list)
 }
