@@ -22,7 +22,7 @@ func newSite(directives string) (site, error) {
 // and plain HTTP only.
 func caddyfile(admin string, sites []site) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "{\n\tadmin %s\n\tauto_https off\n\tpersist_config off\n\tlog default {\n\t\tlevel WARN\n\t}\n}\n", admin)
+	fmt.Fprintf(&b, "{\n\tadmin %s\n\tauto_https off\n\tpersist_config off\n\tservers {\n\t\tprotocols h1 h2c\n\t}\n\tlog default {\n\t\tlevel WARN\n\t}\n}\n", admin)
 	for _, s := range sites {
 		// A port without a host: a request is not matched against anything.
 		host, port, _ := net.SplitHostPort(s.address)

@@ -28,16 +28,25 @@ type crowdMemory struct{ before, with, after, again memory }
 func measureWaiters(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("waiters", flag.ExitOnError)
 	wanted := flags.Int("n", 50_000, "number of requests that wait")
+	http1 := flags.Bool("http1", false, "wait on connections, as many as the limit of open files allows, instead of on HTTP/2 streams")
 	_ = flags.Parse(args) // exits
 	if *wanted < 1 {
 		return fmt.Errorf("-n must be positive")
 	}
-	n, err := raiseOpenFiles(*wanted)
-	if err != nil {
-		return err
-	}
-	if n < *wanted {
-		fmt.Printf("the limit of open files allows %d waiters, not %d\n", n, *wanted)
+	crowds := measurement{n: *wanted, send: connections, hangUp: func() {}, protocol: "HTTP/1.1"}
+	if *http1 {
+		n, err := raiseOpenFiles(*wanted)
+		if err != nil {
+			return err
+		}
+		if n < *wanted {
+			fmt.Printf("the limit of open files allows %d waiters, not %d\n", n, *wanted)
+		}
+		crowds.n = n
+	} else {
+		s := newStreams()
+		defer s.close()
+		crowds.send, crowds.hangUp, crowds.protocol = s.send, s.close, "HTTP/2"
 	}
 	dir, err := os.MkdirTemp("", "bench-")
 	if err != nil {
@@ -50,20 +59,28 @@ func measureWaiters(ctx context.Context, args []string) error {
 	}
 	// Each has a process of its own: what goroutines once needed is kept for
 	// the next ones, so the second crowd in a process would look cheaper.
-	blocking, err := withServer(ctx, dir, binary, "block", n, blockCrowd)
+	blocking, err := crowds.withServer(ctx, dir, binary, "block", crowds.block)
 	if err != nil {
 		return fmt.Errorf("the handler that blocks: %w", err)
 	}
-	locking, err := withServer(ctx, dir, binary, "lock_gateway", n, lockCrowd)
+	locking, err := crowds.withServer(ctx, dir, binary, "lock_gateway", crowds.lock)
 	if err != nil {
 		return fmt.Errorf("the gateway: %w", err)
 	}
-	return report(n, blocking, locking)
+	return crowds.report(blocking, locking)
+}
+
+// measurement is what kind of crowd is measured.
+type measurement struct {
+	n        int
+	send     sender
+	hangUp   func() // closes what connections are left when the requests have ended
+	protocol string
 }
 
 // withServer starts a server with one site for one measurement.
-func withServer(ctx context.Context, dir, binary, directive string, n int,
-	measure func(context.Context, *server, string, int) (crowdMemory, error),
+func (k measurement) withServer(ctx context.Context, dir, binary, directive string,
+	measure func(context.Context, *server, string) (crowdMemory, error),
 ) (crowdMemory, error) {
 	at, err := newSite(directive)
 	if err != nil {
@@ -74,17 +91,17 @@ func withServer(ctx context.Context, dir, binary, directive string, n int,
 		return crowdMemory{}, err
 	}
 	defer func() { _ = s.stop() }()
-	first, err := measure(ctx, s, at.address, n)
+	first, err := measure(ctx, s, at.address)
 	if err != nil {
 		return first, err
 	}
-	second, err := measure(ctx, s, at.address, n)
+	second, err := measure(ctx, s, at.address)
 	first.again = second.after
 	return first, err
 }
 
-// blockCrowd lets n requests block, and leave.
-func blockCrowd(ctx context.Context, s *server, address string, n int) (m crowdMemory, err error) {
+// block lets n requests block, and leave.
+func (k measurement) block(ctx context.Context, s *server, address string) (m crowdMemory, err error) {
 	ask := requestFor(address, "/blocked")
 	count := func(c *client) (int, error) {
 		body, err := c.do(ask)
@@ -97,7 +114,7 @@ func blockCrowd(ctx context.Context, s *server, address string, n int) (m crowdM
 		return m, err
 	}
 	// A path as long as that of an acquire: the request is in the heap.
-	g, err := gather(ctx, address, n, requestFor(address, acquirePath(newUUID())), count)
+	g, err := gather(ctx, k.send, address, acquirePath(newUUID()), k.n, count)
 	if err != nil {
 		return m, err
 	}
@@ -109,16 +126,16 @@ func blockCrowd(ctx context.Context, s *server, address string, n int) (m crowdM
 	if err := g.until(ctx, 0, count); err != nil {
 		return m, err
 	}
+	k.hangUp()
 	m.after, err = s.memoryWithout(ctx, m.before)
 	return m, err
 }
 
-// lockCrowd lets n requests wait for a lock that is held, and hands it to one
-// after the other.
-func lockCrowd(ctx context.Context, s *server, address string, n int) (m crowdMemory, err error) {
+// lock lets n requests wait for a lock that is held, and hands it to one after
+// the other.
+func (k measurement) lock(ctx context.Context, s *server, address string) (m crowdMemory, err error) {
 	id := newUUID()
 	release := requestFor(address, "/v1/1/"+id+"/release")
-	acquire := requestFor(address, acquirePath(id))
 	count := waitingFor(requestFor(address, "/v1/1/"+id+"/value?detail=1"))
 	if m.before, err = s.memory(ctx); err != nil {
 		return m, err
@@ -128,10 +145,10 @@ func lockCrowd(ctx context.Context, s *server, address string, n int) (m crowdMe
 		return m, err
 	}
 	defer holder.close()
-	if err := holder.expect(acquire, acquiredBody); err != nil {
+	if err := holder.expect(requestFor(address, acquirePath(id)), acquiredBody); err != nil {
 		return m, err
 	}
-	g, err := gather(ctx, address, n, acquire, count)
+	g, err := gather(ctx, k.send, address, acquirePath(id), k.n, count)
 	if err != nil {
 		return m, err
 	}
@@ -146,6 +163,7 @@ func lockCrowd(ctx context.Context, s *server, address string, n int) (m crowdMe
 		return m, err
 	}
 	g.leave()
+	k.hangUp()
 	holder.close()
 	m.after, err = s.memoryWithout(ctx, m.before)
 	return m, err
@@ -171,14 +189,11 @@ func waitingFor(ask []byte) func(*client) (int, error) {
 // so if the i-th is followed by the i-th waiter's answer, for every i, the queue
 // is served in order.
 func (g *crowd) serve(release []byte) error {
-	for i, c := range g.waiting {
+	for i, w := range g.waiting {
 		if err := g.control.expect(release, `{"released":true}`); err != nil {
 			return fmt.Errorf("release %d: %w", i, err)
 		}
-		if err := c.conn.SetReadDeadline(time.Now().Add(answerTimeout)); err != nil {
-			return err
-		}
-		body, err := c.receive()
+		body, err := w.await()
 		if err != nil {
 			return fmt.Errorf("waiter %d is not the one that got the lock after %d others: %w", i, i, err)
 		}
@@ -201,9 +216,9 @@ func (s *server) memoryWithout(ctx context.Context, before memory) (memory, erro
 	}
 }
 
-func report(n int, blocking, locking crowdMemory) error {
-	each := func(bytes int64) int64 { return bytes / int64(n) }
-	fmt.Printf("%d HTTP/1.1 requests that wait, in bytes for each:\n", n)
+func (k measurement) report(blocking, locking crowdMemory) error {
+	each := func(bytes int64) int64 { return bytes / int64(k.n) }
+	fmt.Printf("%d %s requests that wait, in bytes for each:\n", k.n, k.protocol)
 	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "\tblocking handler\tlock_gateway\tdifference\t")
 	row := func(name string, of func(crowdMemory) int64) int64 {

@@ -288,6 +288,7 @@ func childEnv(home string) []string {
 		"XDG_DATA_HOME=" + filepath.Join(home, "data"),
 		"XDG_CONFIG_HOME=" + filepath.Join(home, "config"),
 		"PATH=" + os.Getenv("PATH"),
+		"LOCKS=" + os.Getenv("LOCKS"), // what a snippet of the documentation uses
 	}
 }
 

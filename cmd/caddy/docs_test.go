@@ -71,6 +71,7 @@ func snippets(t *testing.T) []snippet {
 // Every snippet of the documentation is run, or is a file that another test
 // runs.
 func TestDocumentationIsTrue(t *testing.T) {
+	t.Setenv("LOCKS", "of-the-environment")
 	s := startServer(t, onlySite, nil)
 	for _, sn := range snippets(t) {
 		switch {
