@@ -100,16 +100,18 @@ func TestBadCaddyfileNamesFileLineAndSetting(t *testing.T) {
 
 func TestBadJSONNamesTheSetting(t *testing.T) {
 	for handler, want := range map[string]string{
-		`{"handler":"lock_gateway","max_wait":-1}`:                                              "max_wait",
-		`{"handler":"lock_gateway","max_waiters":-1}`:                                           "max_waiters",
-		`{"handler":"lock_gateway","max_pending":-1}`:                                           "max_pending",
-		`{"handler":"lock_gateway","max_locks":1}`:                                              "max_locks",
-		`{"handler":"lock_gateway","backend":{"module":"memory","max_locks":-1}}`:               "max_locks",
-		`{"handler":"lock_gateway","backend":{"module":"memory","forget_after":"-1s"}}`:         "forget_after",
-		`{"handler":"lock_gateway","backend":{"module":"memory","lost_after":"1s"}}`:            "lost_after",
-		`{"handler":"lock_gateway","backend":{"module":"redis"}}`:                               "redis",
-		`{"handler":"lock_gateway","backend":{}}`:                                               "module",
-		`{"handler":"lock_gateway","backend":{"module":"memory","name":"{env.NO_SUCH_VALUE}"}}`: "NO_SUCH_VALUE",
+		`{"handler":"lock_gateway","max_wait":-1}`:                                                   "max_wait",
+		`{"handler":"lock_gateway","max_waiters":-1}`:                                                "max_waiters",
+		`{"handler":"lock_gateway","max_pending":-1}`:                                                "max_pending",
+		`{"handler":"lock_gateway","max_locks":1}`:                                                   "max_locks",
+		`{"handler":"lock_gateway","backend":{"module":"memory","max_locks":-1}}`:                    "max_locks",
+		`{"handler":"lock_gateway","backend":{"module":"memory","forget_after":"-1s"}}`:              "forget_after",
+		`{"handler":"lock_gateway","backend":{"module":"memory","lost_after":"1s"}}`:                 "lost_after",
+		`{"handler":"lock_gateway","backend":{"module":"redis"}}`:                                    "redis",
+		`{"handler":"lock_gateway","backend":{}}`:                                                    "module",
+		`{"handler":"lock_gateway","backend":{"module":"memory","name":"{env.NO_SUCH_VALUE}"}}`:      "NO_SUCH_VALUE",
+		`{"handler":"lock_gateway","backend":{"module":"memory","name":"team-{env.NO_SUCH_VALUE}"}}`: "NO_SUCH_VALUE",
+		`{"handler":"lock_gateway","backend":{"module":"memory","name":"{no.such.placeholder}"}}`:    "no.such.placeholder",
 	} {
 		err := caddy.Validate(mustConfig(t, `{"logging":{"logs":{"default":{"level":"PANIC"}}},"admin":{"disabled":true},"apps":{"http":{"servers":{"s":{"listen":["127.0.0.1:0"],"routes":[{"handle":[`+handler+`]}]}}}}}`))
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -49,7 +49,7 @@ type Handler struct {
 	MaxWaiters int64 `json:"max_waiters,omitempty"`
 
 	// How many acquires with a `waitTimeoutMs` may be under way in this process
-	// for all locks of the backend. A further one is answered 503 if it cannot be
+	// for all locks of the backend, through whatever handler. A further one is answered 503 if it cannot be
 	// served at once. Default: 0, which is no limit.
 	MaxPending int64 `json:"max_pending,omitempty"`
 

@@ -7,7 +7,9 @@ const server = process.env.LOCKS ?? "http://localhost:8080";
 /**
  * Calls work while it holds a slot of a lock, of which at most maxValue are held
  * at a time, and gives it the fencing token. With a ttlMs the slot frees itself
- * after that long, should this program die.
+ * after that long, even while the work still goes on, since nothing here renews it:
+ * choose one that is longer than the work can take. Without, a signal that kills
+ * this program leaves the slot held.
  *
  * @template T
  * @param {string} name
@@ -16,7 +18,7 @@ const server = process.env.LOCKS ?? "http://localhost:8080";
  * @returns {Promise<T>}
  */
 export async function withLock(name, work, { maxValue = 1, waitMs = 60_000, ttlMs } = {}) {
-	const path = `${server}/v1/${maxValue}/${encodeURIComponent(name)}`;
+	const path = pathOf(name, maxValue);
 	const holder = crypto.randomUUID(); // with it, both requests can be repeated
 	const query = new URLSearchParams({ holder, waitTimeoutMs: String(waitMs) });
 	if (ttlMs !== undefined) query.set("ttlMs", String(ttlMs));
@@ -28,6 +30,31 @@ export async function withLock(name, work, { maxValue = 1, waitMs = 60_000, ttlM
 		// Also if no answer came: it may have been lost on its way.
 		await get(`${path}/release?holder=${holder}`, 30_000);
 	}
+}
+
+/**
+ * The same without a holder. Nothing may be repeated then: if an answer is lost,
+ * the slot may stay held.
+ *
+ * @template T
+ * @param {string} name
+ * @param {() => Promise<T>} work
+ * @param {{maxValue?: number, waitMs?: number}} [options]
+ * @returns {Promise<T>}
+ */
+export async function withAnonymousLock(name, work, { maxValue = 1, waitMs = 60_000 } = {}) {
+	const path = pathOf(name, maxValue);
+	const answer = await get(`${path}/acquire?waitTimeoutMs=${waitMs}`, waitMs + 30_000, 1);
+	if (!answer.acquired) throw new Error(`somebody else has the lock ${name}`);
+	try {
+		return await work();
+	} finally {
+		await get(`${path}/release`, 30_000, 1);
+	}
+}
+
+function pathOf(name, maxValue) {
+	return `${server}/v1/${maxValue}/${encodeURIComponent(name)}`;
 }
 
 async function get(url, timeoutMs, tries = 5) {

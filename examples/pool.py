@@ -9,7 +9,7 @@ from lock import lock
 
 
 def work(job):
-    with lock("workers", max_value=3):
+    with lock("workers", max_value=3, wait=24 * 3600):
         subprocess.run(job, shell=True, check=True)
 
 

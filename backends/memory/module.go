@@ -49,10 +49,11 @@ func (m *Module) Provision(caddy.Context) error {
 	if m.Name == "" {
 		m.Name = "default"
 	}
-	name := caddy.NewReplacer().ReplaceKnown(m.Name, "")
-	if name == "" {
-		// The default would mix the locks of sites that are to be kept apart.
-		return fmt.Errorf("memory backend: name is empty: %s has no value", m.Name)
+	// A placeholder without a value would mix the locks of sites that are to be
+	// kept apart.
+	name, err := caddy.NewReplacer().ReplaceOrErr(m.Name, true, true)
+	if err != nil {
+		return fmt.Errorf("memory backend: name: %w", err)
 	}
 	m.Name = name
 	if m.ForgetAfter == 0 {

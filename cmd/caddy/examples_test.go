@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -45,6 +46,17 @@ func underLock(t *testing.T) map[string]func(s *server, command string) *exec.Cm
 		"simple.sh": func(s *server, c string) *exec.Cmd { return s.example("bash", "simple.sh", "example", "bash", "-c", c) },
 		"cron.sh":   func(s *server, c string) *exec.Cmd { return s.example("bash", "cron.sh", "example", "bash", "-c", c) },
 		"lock.go":   func(s *server, c string) *exec.Cmd { return s.example(lockGo, "example", "bash", "-c", c) },
+		"lock.go without a holder": func(s *server, c string) *exec.Cmd {
+			return s.example(lockGo, "-anonymous", "example", "bash", "-c", c)
+		},
+		"lock.py without a holder": func(s *server, c string) *exec.Cmd {
+			return s.example("python3", "-c", "import subprocess, sys\nfrom lock import anonymous_lock\nwith anonymous_lock('example'):\n subprocess.run(['bash', '-c', sys.argv[1]], check=True)", c)
+		},
+		"lock.mjs without a holder": func(s *server, c string) *exec.Cmd {
+			return s.example("node", "--input-type=module", "-e",
+				`import { withAnonymousLock } from "./lock.mjs"; import { execFileSync } from "node:child_process";
+				await withAnonymousLock("example", async () => { execFileSync("bash", ["-c", process.argv[1]]) })`, c)
+		},
 		"lock.py": func(s *server, c string) *exec.Cmd {
 			return s.example("python3", "-c", "import subprocess, sys\nfrom lock import lock\nwith lock('example') as token:\n assert token\n subprocess.run(['bash', '-c', sys.argv[1]], check=True)", c)
 		},
@@ -106,6 +118,39 @@ func TestExamplesExcludeEachOther(t *testing.T) {
 	if want := fmt.Sprint(len(running)); strings.TrimSpace(string(got)) != want {
 		t.Errorf("the counter is %s; want %s", got, want)
 	}
+}
+
+// Told to stop, the example stops its command, and only then releases.
+func TestLockExampleOutlivesItsCommand(t *testing.T) {
+	s := startServer(t, onlySite, nil)
+	ended := filepath.Join(t.TempDir(), "ended")
+	begun := ended + "-not"
+	value := "curl -sf http://" + s.site + "/v1/1/example/value"
+	cmd := s.example("bash", "lock.sh", "example", "bash", "-c",
+		fmt.Sprintf("trap '%s >%s; exit 7' TERM; touch %s; while :; do sleep 0.01; done", value, ended, begun))
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the command runs", func() bool {
+		_, err := os.Stat(begun)
+		return err == nil
+	})
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 7 {
+		t.Errorf("the example ended with %v; want the command's 7", err)
+	}
+	if got, err := os.ReadFile(ended); string(got) != `{"value":1}` {
+		t.Errorf("when the command ended, the lock was %s, error %v", got, err)
+	}
+	s.expect("/v1/1/example/value", `{"value":0}`)
+}
+
+func TestRenewExample(t *testing.T) {
+	s := startServer(t, onlySite, nil)
+	s.run(s.example("python3", "renew.py", "bash", "-c", "curl -sf http://"+s.site+"/v1/1/renewed/value | grep -q '\"value\":1'"))
+	s.expect("/v1/1/renewed/value", `{"value":0}`)
 }
 
 func TestCronExampleDoesNothingWhenAnotherDoesIt(t *testing.T) {

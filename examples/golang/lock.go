@@ -1,6 +1,7 @@
 // Command lock runs a command while it holds a lock:
 //
 //	lock nightly-backup ./backup.sh --full
+//	lock -anonymous nightly-backup ./backup.sh --full
 package main
 
 import (
@@ -8,12 +9,15 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
+	"os/signal"
+	"syscall"
 	"time"
 )
 
@@ -22,11 +26,24 @@ func main() {
 	if server == "" {
 		server = "http://localhost:8080"
 	}
-	err := withLock(context.Background(), server, os.Args[1], time.Minute, func(ctx context.Context, _ uint64) error {
-		cmd := exec.CommandContext(ctx, os.Args[2], os.Args[3:]...)
+	anonymous := flag.Bool("anonymous", false, "take the lock without a holder")
+	flag.Parse()
+	args := flag.Args()
+	work := func(ctx context.Context) error {
+		cmd := exec.CommandContext(ctx, args[1], args[2:]...)
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 		return cmd.Run()
-	})
+	}
+	// A signal ends the command; then the lock is released.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	path := server + "/v1/1/" + url.PathEscape(args[0])
+	var err error
+	if *anonymous {
+		err = withAnonymousLock(ctx, path, time.Minute, work)
+	} else {
+		err = withLock(ctx, path, time.Minute, func(ctx context.Context, _ uint64) error { return work(ctx) })
+	}
+	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -34,8 +51,7 @@ func main() {
 }
 
 // withLock calls work while it holds the lock, and gives it the fencing token.
-func withLock(ctx context.Context, server, name string, wait time.Duration, work func(ctx context.Context, token uint64) error) (err error) {
-	path := server + "/v1/1/" + url.PathEscape(name)
+func withLock(ctx context.Context, path string, wait time.Duration, work func(ctx context.Context, token uint64) error) (err error) {
 	// With a holder, both requests can be repeated: net/http may do so itself.
 	query := url.Values{"holder": {rand.Text()}, "waitTimeoutMs": {fmt.Sprint(wait.Milliseconds())}}
 	defer func() {
@@ -49,9 +65,29 @@ func withLock(ctx context.Context, server, name string, wait time.Duration, work
 		return err
 	}
 	if !answer.Acquired {
-		return errors.New("somebody else has the lock " + name)
+		return errBusy
 	}
 	return work(ctx, answer.Token)
+}
+
+var errBusy = errors.New("somebody else has the lock")
+
+// withAnonymousLock is the same without a holder. Nothing may be repeated then: if
+// an answer is lost, the slot may stay held.
+func withAnonymousLock(ctx context.Context, path string, wait time.Duration, work func(ctx context.Context) error) (err error) {
+	query := url.Values{"waitTimeoutMs": {fmt.Sprint(wait.Milliseconds())}}
+	answer, _, err := getOnce(ctx, path+"/acquire?"+query.Encode(), wait+30*time.Second)
+	if err != nil {
+		return err
+	}
+	if !answer.Acquired {
+		return errBusy
+	}
+	defer func() {
+		_, _, releaseErr := getOnce(context.WithoutCancel(ctx), path+"/release", 30*time.Second)
+		err = errors.Join(err, releaseErr)
+	}()
+	return work(ctx)
 }
 
 type answer struct {
@@ -77,6 +113,10 @@ func get(ctx context.Context, url string, timeout time.Duration) (a answer, err 
 	return a, err
 }
 
+// client opens a connection for each request: on one that is kept and dies,
+// net/http repeats a GET by itself.
+var client = &http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true}}
+
 func getOnce(ctx context.Context, url string, timeout time.Duration) (a answer, again bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -84,7 +124,7 @@ func getOnce(ctx context.Context, url string, timeout time.Duration) (a answer, 
 	if err != nil {
 		return a, false, err
 	}
-	res, err := http.DefaultClient.Do(req)
+	res, err := client.Do(req)
 	if err != nil {
 		return a, true, err
 	}
