@@ -122,30 +122,11 @@ var holderPromises = []promise{
 		}
 	}},
 	{"HolderQueuesOnce", "concurrent requests with the same holder share one place in the queue, and one slot", func(s *subject) {
-		k := s.key("2")
-		s.take(anonymous(k), 1)
-		s.take(anonymous(k), 2)
-		var same []*waiter
-		for range 8 {
-			same = append(same, s.begin(named(k, "a")))
+		// Nothing shows how many of the requests have joined the place; they are
+		// given more time in each round.
+		for round := range 30 {
+			s.queueTogether(round)
 		}
-		s.queued(k, 1)
-		s.release(k, "", true)
-		s.release(k, "", true)
-		token := uint64(0)
-		for _, w := range same {
-			res, err := w.end()
-			if token == 0 {
-				token = res.Token
-			}
-			if err != nil || !res.Acquired || res.Token != token {
-				s.broken("one of the requests got %+v, error %v; want acquired with token %d", res, err, token)
-			}
-		}
-		s.queued(k, 0)
-		s.held(k, 1)
-		s.release(k, "a", true)
-		s.held(k, 0)
 	}},
 	{"SharedPlaceEndsWithTheLast", "a holder's place in the queue ends with the last of its requests, not with the first", func(s *subject) {
 		// Nothing shows that a second request has joined a place. It is given
@@ -200,4 +181,39 @@ var holderPromises = []promise{
 		s.release(k, "b", true)
 		s.held(k, 0)
 	}},
+}
+
+// queueTogether lets requests of one holder wait for two slots.
+func (s *subject) queueTogether(pause int) {
+	s.Helper()
+	k := s.key("2")
+	s.take(anonymous(k), 1)
+	s.take(anonymous(k), 2)
+	var same []*waiter
+	for range 8 {
+		same = append(same, s.begin(named(k, "a")))
+	}
+	s.eventually("somebody waits", func() bool { return s.detail(k).Waiting > 0 })
+	for range pause {
+		runtime.Gosched()
+		if n := s.detail(k).Waiting; n != 1 {
+			s.broken("requests of one holder have %d places", n)
+		}
+	}
+	s.release(k, "", true)
+	s.release(k, "", true)
+	token := uint64(0)
+	for _, w := range same {
+		res, err := w.end()
+		if token == 0 {
+			token = res.Token
+		}
+		if err != nil || !res.Acquired || res.Token != token {
+			s.broken("one of the requests got %+v, error %v; want acquired with token %d", res, err, token)
+		}
+	}
+	s.queued(k, 0)
+	s.held(k, 1)
+	s.release(k, "a", true)
+	s.held(k, 0)
 }
