@@ -322,7 +322,7 @@ func TestReloadDisturbsNobody(t *testing.T) {
 		"lock_gateway {\n backend memory {\n forget_after 2h\n}\n}",
 		"handle_path /moved/* {\n lock_gateway {\n backend memory {\n max_locks 7\n}\n}\n}\nlock_gateway",
 	} {
-		load(t, config(t, "", plainSite(addr, site)))
+		s.reload(config(t, "", plainSite(addr, site)))
 		s.want(p+"/value?detail=1", fmt.Sprintf(`{"value":1,"waiting":%d}`, 5-n))
 		s.want(p+"/acquire", notAcquired)
 		for _, w := range waiters[n:] {
@@ -385,14 +385,14 @@ func TestReloadThatDropsTheBackendAnswersItsWaiters(t *testing.T) {
 	s.want("/v1/1/a/acquire", acquiredFirst)
 	w := s.begin("/v1/1/a/acquire?" + forEver)
 	s.queued("/v1/1/a", 1)
-	load(t, config(t, "", plainSite(addr, "lock_gateway {\n backend memory {\n name two\n}\n}")))
+	s.reload(config(t, "", plainSite(addr, "lock_gateway {\n backend memory {\n name two\n}\n}")))
 	cut := w.end()
 	checkProblem(t, cut, 503, "shutting down")
 	if after := cut.header.Get("Retry-After"); after < "1" || after > "5" || len(after) != 1 {
 		t.Errorf("Retry-After is %q", after)
 	}
 	s.want("/v1/1/a/value", `{}`)
-	load(t, one)
+	s.reload(one)
 	s.want("/v1/1/a/value", `{}`) // nobody kept it
 }
 

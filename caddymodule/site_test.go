@@ -4,12 +4,14 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/url"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -32,6 +34,18 @@ type site struct {
 	addr string // host:port
 	http *http.Client
 	base string // what paths are appended to
+
+	// reloaded says that the config was reloaded. While Caddy replaces its
+	// listener, the kernel resets connections that are new and that no server has
+	// accepted; what was sent on them was seen by nobody.
+	reloaded bool
+}
+
+// reload loads another config for the site.
+func (s *site) reload(cfg []byte) {
+	s.t.Helper()
+	load(s.t, cfg)
+	s.reloaded = true
 }
 
 // serve starts Caddy with a plain HTTP site that has the given directives. Only
@@ -118,19 +132,24 @@ type answer struct {
 // get requests a path that needs no special spelling.
 func (s *site) get(path string) answer {
 	s.t.Helper()
-	a, err := s.try(context.Background(), path)
+	a, err := s.try(context.Background(), path, s.reloaded)
 	if err != nil {
 		s.t.Fatalf("GET %s: %v", path, err)
 	}
 	return a
 }
 
-func (s *site) try(ctx context.Context, path string) (answer, error) {
+// try requests a path. With again it does so on another connection if one is
+// reset: for requests that were begun after a reload, see reloaded.
+func (s *site) try(ctx context.Context, path string, again bool) (answer, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.base+path, nil)
 	if err != nil {
 		return answer{}, err
 	}
 	res, err := s.http.Do(req)
+	for tries := 0; again && tries < 5 && (errors.Is(err, syscall.ECONNRESET) || errors.Is(err, io.EOF)); tries++ {
+		res, err = s.http.Do(req)
+	}
 	if err != nil {
 		return answer{}, err
 	}
@@ -226,9 +245,10 @@ func (s *site) begin(path string) *pending {
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &pending{t: s.t, cancel: cancel, done: make(chan struct{})}
 	s.t.Cleanup(cancel)
+	again := s.reloaded
 	go func() { // ends with the request, at the latest when the test does
 		defer close(p.done)
-		p.answer, p.err = s.try(ctx, path)
+		p.answer, p.err = s.try(ctx, path, again)
 	}()
 	return p
 }

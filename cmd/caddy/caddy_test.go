@@ -82,8 +82,9 @@ type server struct {
 	admin, site, other string // addresses, in configs ADMIN, SITE and OTHER
 	more               map[string]string
 
-	process *process
-	client  *http.Client
+	process  *process
+	client   *http.Client
+	reloaded bool // see fetchThroughReload
 }
 
 // startServer starts Caddy with a config, a Caddyfile in which ADMIN, SITE and
@@ -167,6 +168,7 @@ func (s *server) reload(config string) (output string, err error) {
 // load is reload for a file that is written already.
 func (s *server) load(path string) (output string, err error) {
 	s.t.Helper()
+	s.reloaded = true
 	return runCaddy(s.t, s.dir, "reload", "--address", s.admin, "--config", path)
 }
 

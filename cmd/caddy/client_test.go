@@ -58,7 +58,15 @@ func mustFetch(t *testing.T, client *http.Client, url string) answer {
 // get sends a request that does not wait to the site.
 func (s *server) get(path string) answer {
 	s.t.Helper()
-	return mustFetch(s.t, s.client, "http://"+s.site+path)
+	url := "http://" + s.site + path
+	if !s.reloaded {
+		return mustFetch(s.t, s.client, url)
+	}
+	a, err := fetchThroughReload(s.t, s.client, url)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return a
 }
 
 // expect sends a request that does not wait and compares the answer's body.
