@@ -343,6 +343,25 @@ func TestReloadDisturbsNobody(t *testing.T) {
 	}
 }
 
+func TestReloadAppliesTheNewSettings(t *testing.T) {
+	addr := freeAddr(t)
+	// Two handlers, the second of which takes what the first gives.
+	with := func(settings string) []byte {
+		return config(t, "", plainSite(addr, "handle_path /a/* {\n lock_gateway {\n backend memory {\n"+settings+"\n}\n}\n}\nlock_gateway"))
+	}
+	load(t, with("max_locks 1"))
+	stopAtEnd(t)
+	s := newSite(t, addr)
+	s.want("/v1/1/a/acquire", acquiredFirst)
+	checkProblem(t, s.get("/v1/1/b/acquire"), 503, "max_locks 1")
+	s.reload(with("max_locks 2"))
+	s.want("/v1/1/b/acquire", acquiredFirst)
+	checkProblem(t, s.get("/v1/1/c/acquire"), 503, "max_locks 2")
+	s.reload(with(""))
+	s.want("/v1/1/c/acquire", acquiredFirst)
+	s.want("/v1/1/a/value", `{"value":1}`)
+}
+
 func TestFailedReloadChangesNothing(t *testing.T) {
 	addr := freeAddr(t)
 	const settings = "lock_gateway {\n backend memory {\n max_locks 2\n}\n}"

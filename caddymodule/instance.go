@@ -55,7 +55,7 @@ type instance struct {
 	orphaned atomic.Bool
 
 	mu   sync.Mutex // guards uses
-	uses []*use     // by handlers, oldest first; the last one's settings are in force
+	uses []*use     // by handlers, oldest first
 }
 
 // use is a handler's share in an instance.
@@ -69,8 +69,7 @@ type use struct {
 }
 
 // openInstance takes a share in the backend that opener stands for, opening it
-// if it is the first. The settings of the config that was loaded last apply;
-// within one config they must not differ.
+// if it is the first. Within one config settings must not differ.
 func openInstance(ctx caddy.Context, opener Opener, byDefault bool) (*use, error) {
 	settings, err := json.Marshal(opener)
 	if err != nil {
@@ -113,16 +112,11 @@ func (i *instance) add(u *use) error {
 		}
 	}
 	i.uses = append(i.uses, u)
-	// While another config is in force, it stays so: its handlers' end applies
-	// the new settings, once the new config is loaded.
-	if i.uses[0].config == u.config {
-		i.configure()
-	}
+	i.configure()
 	return nil
 }
 
-// end gives the share up. The settings of those who remain are in force again,
-// so that a config that failed to load changes nothing.
+// end gives the share up.
 func (u *use) end() error {
 	i := u.instance
 	i.mu.Lock()
@@ -133,19 +127,21 @@ func (u *use) end() error {
 	return err
 }
 
-// configure applies the settings of the newest config: those that some handler
-// of it gives, or else the defaults. Called with mu held.
+// configure applies the settings of the oldest config: those that some handler of
+// it gives, or else the defaults. While a config is being loaded the one before is
+// the oldest, and stays so if the load fails; if not, its handlers end at once.
+// Called with mu held.
 func (i *instance) configure() {
 	if len(i.uses) == 0 {
 		return
 	}
-	newest := i.uses[len(i.uses)-1]
+	inForce := i.uses[0]
 	for _, u := range i.uses {
-		if u.config == newest.config && !u.byDefault {
-			newest = u
+		if u.config == inForce.config && !u.byDefault {
+			inForce = u
 		}
 	}
-	newest.opener.Configure(i.backend)
+	inForce.opener.Configure(i.backend)
 }
 
 // enter counts a request as a user. It reports false if the backend is closed:
