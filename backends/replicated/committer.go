@@ -1,0 +1,450 @@
+package replicated
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// committer carries out what the core of one lock decides. While there is
+// something to do one goroutine runs it, and one swap at most is in flight;
+// what arrives meanwhile goes with the next one. A lock that only waits, or is
+// idle, has no goroutine: news and timers start one.
+//
+// Lock order: a shard's mutex before a committer's; nothing is locked while a
+// committer's mutex is held, but the backend's leaf mutexes.
+type committer struct {
+	b     *Backend
+	shard *shard
+	key   string // of the store
+
+	users  int  // operations under way; the shard's mutex guards it
+	parked bool // seen without users by the last tidying; the shard's mutex guards it
+
+	mu      sync.Mutex // guards all below
+	core    *core
+	session Session // of core.session
+	epoch   uint64  // of the store, when core.rec was learnt
+	running bool    // the goroutine of run is alive
+
+	// nudge ends the linger and the pauses of run early. It has room for one.
+	nudge chan struct{}
+
+	oldest   time.Time  // when the oldest pending request came, at the latest
+	inFlight Session    // of the swap in flight
+	late     []*request // granted, and not told before their keys' time is started over
+	resting  []chan struct{}
+
+	unfollow  context.CancelFunc // nil: the record is not followed
+	followEnd time.Time
+	reread    bool      // something may have been missed
+	checkAt   time.Time // when to read again, though nothing was heard
+	timer     *time.Timer
+
+	expiries map[uint64]expiry // of the record's keys
+	stall    stall
+	refusals int // of swaps, in a row
+}
+
+// expiry is what is known of a key that expires.
+type expiry struct {
+	until   time.Time // it lives at least until then
+	lookAt  time.Time // when it may be gone
+	expired bool
+}
+
+const (
+	// followFor is how long a contended lock is followed after it was used: a
+	// release that starts from an old record pays for a second swap.
+	followFor = 10 * time.Second
+
+	// rereadEvery is how often a record is read while requests wait, since
+	// events can be lost; half of it to all of it, at random.
+	rereadEvery = 2 * time.Second
+
+	// maxLinger bounds how long new waiters gather before they join the queue.
+	maxLinger = 5 * time.Millisecond
+
+	// keyPoll is how often a key that should have expired is looked at.
+	keyPoll = 100 * time.Millisecond
+)
+
+// submit hands a request over. It reports whether the gateway has a session.
+func (c *committer) submit(r *request) bool {
+	r.done = func() {
+		c.estimate(&r.answer)
+		if r.key.ID == 0 || !r.answer.acquired.Acquired || c.granted(r) {
+			r.deliver()
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.core.pending) == 0 {
+		c.oldest = time.Now()
+	}
+	c.core.add(r)
+	c.kick()
+	return c.session != nil
+}
+
+// kick makes sure that run looks at the core again. c.mu is held.
+func (c *committer) kick() {
+	if c.running {
+		select {
+		case c.nudge <- struct{}{}:
+		default:
+		}
+		return
+	}
+	if !c.core.idle() && c.b.start(c.run) {
+		c.running = true
+	}
+}
+
+// run does what the core wants until it wants nothing. It is started by kick
+// and ends by itself, or when the backend is closed.
+func (c *committer) run() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for c.b.ctx.Err() == nil {
+		c.letDiscardsGo()
+		c.checkEpoch()
+		if len(c.late) > 0 {
+			c.restartKeys()
+			continue
+		}
+		if c.core.flight != nil {
+			c.settle()
+			continue
+		}
+		if c.due() {
+			c.look()
+			continue
+		}
+		if c.lingers() {
+			continue
+		}
+		s := c.core.plan(c.world())
+		switch s.kind {
+		case again:
+		case readRecord:
+			c.read(s.requests)
+		case lookAtKeys:
+			c.lookAtKeys(s.keys, s.requests)
+		case prepareKeys:
+			c.prepareKeys(s.requests)
+		case sendSwap:
+			c.send()
+		default:
+			c.rest()
+			return
+		}
+	}
+	c.stopped()
+}
+
+func (c *committer) stopped() {
+	c.running = false
+	for _, rest := range c.resting {
+		close(rest)
+	}
+	c.resting = nil
+}
+
+// checkEpoch forgets what is known of a store that turned out to be another.
+func (c *committer) checkEpoch() {
+	if e := c.b.store.Epoch(); e != c.epoch {
+		c.epoch = e
+		c.core.forgetEpoch()
+	}
+}
+
+// rest is the end of run: it sets the timer for what must happen without news.
+func (c *committer) rest() {
+	c.stopped()
+	c.letDiscardsGo()
+	var at time.Time
+	soonest := func(t time.Time) {
+		if at.IsZero() || t.Before(at) {
+			at = t
+		}
+	}
+	if c.core.waiting() {
+		c.follow()
+		soonest(c.checkAt)
+		if t, ok := c.nextExpiry(); ok {
+			soonest(t)
+		}
+	} else if c.unfollow != nil {
+		soonest(c.followEnd)
+	}
+	switch {
+	case at.IsZero():
+	case c.timer == nil:
+		c.timer = time.AfterFunc(time.Until(at), c.timeUp)
+	default:
+		c.timer.Reset(time.Until(at))
+	}
+}
+
+// timeUp is the timer's goroutine.
+func (c *committer) timeUp() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.running {
+		return
+	}
+	if !c.core.waiting() && c.unfollow != nil && !time.Now().Before(c.followEnd) {
+		c.stopFollowing()
+	}
+	c.kick()
+}
+
+func (c *committer) letDiscardsGo() {
+	if ids := c.core.discards; len(ids) > 0 {
+		c.core.discards = nil
+		c.b.store.Discard(ids...)
+	}
+}
+
+// world is what the core's decisions depend on now.
+func (c *committer) world() world {
+	return world{
+		number: c.b.batches.Add(1),
+		random: rand.Uint64(),
+		now:    time.Now().UnixMilli(),
+		ended:  c.ended,
+		life:   c.life,
+	}
+}
+
+func (c *committer) ended(s SessionID) bool {
+	return c.b.gateways.hasEnded(s) || c.stall.pruned == s && s != 0
+}
+
+func (c *committer) life(key uint64) life {
+	e, ok := c.expiries[key]
+	switch {
+	case e.expired:
+		return expired
+	case ok && time.Now().Before(e.until):
+		return alive
+	}
+	return unknownLife
+}
+
+// lingers waits a moment for more waiters, if there is nothing to do but to put
+// some at the end of a queue. It reports whether it did, and so whether there
+// may be something new.
+func (c *committer) lingers() bool {
+	if !c.core.onlyJoins() {
+		return false
+	}
+	left := min(3*c.b.pace.swap(), maxLinger) - time.Since(c.oldest)
+	if left <= 0 {
+		return false
+	}
+	c.pause(left, c.nudge)
+	return true
+}
+
+// pause lets go of the mutex for a while, or until there is news.
+func (c *committer) pause(d time.Duration, news <-chan struct{}) {
+	c.mu.Unlock()
+	defer c.mu.Lock()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-news:
+	case <-c.b.ctx.Done():
+	}
+}
+
+// send sends a new swap.
+func (c *committer) send() {
+	c.oldest = time.Now() // of what comes from now on
+	c.inFlight = c.session
+	c.attempt()
+}
+
+// attempt makes one attempt of the swap in flight.
+func (c *committer) attempt() {
+	f := c.core.flight
+	s := Swap{
+		Key: c.key, Expect: f.expect, Value: f.value, Session: c.inFlight,
+		Expiring: f.keys, Idle: f.next.idle() && !f.blocking,
+	}
+	var res SwapResult
+	started := time.Now()
+	err := c.call(func(ctx context.Context) (err error) {
+		res, err = c.b.store.Swap(ctx, s)
+		return err
+	})
+	notApplied := errors.Is(err, ErrNotApplied)
+	ended := errors.Is(err, ErrSessionEnded)
+	if notApplied && !f.doubt && !ended && !errors.Is(err, ErrExpired) {
+		c.core.fail(unavailable(err))
+	}
+	settled := c.core.swapDone(res, err, notApplied, c.ended)
+	if ended {
+		c.b.gateways.lost(s.Session)
+	}
+	switch {
+	case err != nil:
+		c.backOff()
+	case res.Applied:
+		c.refusals = 0
+		c.b.pace.took(time.Since(started))
+	case !settled:
+		c.backOff()
+	default:
+		c.contended()
+		if c.refusals++; c.refusals > 1 {
+			c.pause(rand.N(min(2*c.b.pace.swap(), maxLinger)+1), nil)
+		}
+	}
+}
+
+// settle makes a further attempt to find out what became of a swap.
+func (c *committer) settle() {
+	switch {
+	case c.core.needsFence():
+		err := c.call(c.inFlight.Fence)
+		if err != nil && !errors.Is(err, ErrSessionEnded) {
+			c.backOff()
+			return
+		}
+		c.core.fenceDone()
+	case c.core.flight.expect == 0 && c.core.linear:
+		c.read(nil) // fenced: the record tells
+	default:
+		c.attempt()
+	}
+}
+
+// read reads the record, for the requests or to settle a swap.
+func (c *committer) read(requests []*request) {
+	var e Entry
+	err := c.call(func(ctx context.Context) (err error) {
+		e, err = c.b.store.Get(ctx, c.key)
+		return err
+	})
+	if err != nil {
+		c.refuseAll(requests, err)
+		c.backOff()
+		return
+	}
+	settled, err := c.core.readDone(e, requests, c.ended)
+	if err != nil {
+		c.b.noteRecord(err)
+	}
+	if !settled {
+		c.backOff()
+	}
+}
+
+// refuseAll answers requests that a failed read leaves without an answer, if
+// the failure is not one of time: those have deadlines of their own.
+func (c *committer) refuseAll(requests []*request, err error) {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return
+	}
+	for _, r := range requests {
+		if r.phase == pending && !r.flying && r.kind != giveBackRequest {
+			c.core.drop(r, answer{err: unavailable(err)})
+		}
+	}
+}
+
+// backOff pauses after a failed call, whatever comes in: a store in trouble is
+// not asked more often when more is asked of us.
+func (c *committer) backOff() {
+	d := c.b.requestTimeout() / 50
+	c.pause(d/2+rand.N(d), nil)
+}
+
+// call makes one call to the store without the mutex. Two attempts fit in the
+// time that a request has.
+func (c *committer) call(f func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(c.b.ctx, c.b.requestTimeout()/2)
+	defer cancel()
+	c.mu.Unlock()
+	err := f(ctx)
+	c.mu.Lock()
+	c.b.noteCall(err)
+	if err != nil {
+		c.stall = stall{} // what does not change may be what cannot be seen
+	}
+	return err
+}
+
+// contended notes that others use the lock, too.
+func (c *committer) contended() {
+	c.followEnd = time.Now().Add(followFor)
+	c.follow()
+}
+
+// follow begins to follow the record, if that is not so already.
+func (c *committer) follow() {
+	now := time.Now()
+	if c.core.waiting() {
+		c.followEnd = now.Add(followFor)
+		if c.checkAt.IsZero() {
+			c.checkAt = now.Add(rereadEvery/2 + rand.N(rereadEvery/2))
+		}
+	}
+	if c.unfollow != nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(c.b.ctx)
+	c.unfollow = cancel
+	c.b.store.Follow(ctx, c.key, func(e Event) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if ctx.Err() != nil {
+			return
+		}
+		if e.Missed {
+			c.reread = c.core.waiting()
+		} else if err := c.core.learn(e.Entry, false, c.ended); err != nil {
+			c.b.noteRecord(err)
+		}
+		c.kick()
+	})
+}
+
+func (c *committer) stopFollowing() {
+	if c.unfollow != nil {
+		c.unfollow()
+		c.unfollow = nil
+	}
+}
+
+// setSession tells the lock which session the gateway has now: nil if there is
+// none. Waiters of an ended one are answered; those whose swap is in flight
+// get some more time.
+func (c *committer) setSession(next Session) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	id := SessionID(0)
+	if next != nil {
+		id = next.ID()
+	}
+	if c.core.session != id {
+		c.session = next
+		c.core.setSession(id)
+		c.kick()
+	}
+}
+
+// sessionsChanged tells the lock that more sessions are known to have ended.
+func (c *committer) sessionsChanged() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.core.waiting() {
+		c.kick()
+	}
+}

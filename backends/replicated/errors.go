@@ -1,0 +1,35 @@
+package replicated
+
+import (
+	"fmt"
+
+	"github.com/lockgateway/lockgateway/lock"
+)
+
+var (
+	// errPlaceLost is the answer to waiters whose place went with a session.
+	errPlaceLost = fmt.Errorf("%w: the session with the store ended, and the place in the queue with it", lock.ErrUnavailable)
+
+	// errSilent is the answer to requests that were in no swap when their time
+	// was up.
+	errSilent = fmt.Errorf("%w: the store did not answer in time", lock.ErrUnavailable)
+
+	// errSlotExpired is the answer to a grant whose time ran out before it could
+	// be told.
+	errSlotExpired = fmt.Errorf("%w: the slot expired before the answer", lock.ErrUnavailable)
+)
+
+// recordError says that the store has something under a lock's key that this
+// gateway cannot read, and therefore neither serves nor overwrites.
+type recordError struct{ cause error }
+
+func (e *recordError) Error() string {
+	return fmt.Sprintf("the store's record of this lock cannot be read, and is left as it is: %v", e.cause)
+}
+
+func (e *recordError) Is(target error) bool { return target == lock.ErrUnavailable }
+
+func (e *recordError) Unwrap() error { return e.cause }
+
+// tooLarge is the answer to an acquire that the record has no room for.
+var tooLarge = &lock.LimitError{Limit: "record size in bytes", Max: maxRecordSize}

@@ -1,0 +1,585 @@
+package replicated
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/lockgateway/lockgateway/lock"
+)
+
+// world is what a decision depends on besides the core.
+type world struct {
+	number uint64 // for the batch, if it is one: greater than any before in the session
+	random uint64 // for a record that is created
+	now    int64  // Unix milliseconds, for people
+	ended  func(SessionID) bool
+	life   func(key uint64) life
+}
+
+// life is what is known of an expiring key.
+type life uint8
+
+const (
+	unknownLife life = iota
+	alive            // it had time left a moment ago
+	expired          // it is gone for good
+)
+
+// step is what a core wants done next.
+type step struct {
+	kind     stepKind
+	requests []*request // that the step is for
+	keys     []uint64   // lookAtKeys
+}
+
+type stepKind uint8
+
+const (
+	nothing     stepKind = iota
+	again                // requests were answered: plan again
+	readRecord           // then call readDone
+	lookAtKeys           // find out which of the keys are alive, then mark the requests
+	prepareKeys          // make expiring keys for the requests
+	sendSwap             // send core.flight, then call swapDone
+)
+
+// plan decides what to do next. The batch of a swap takes everything that is
+// pending, in this order: give-backs, reset, releases, cancels, enqueues,
+// claims.
+func (c *core) plan(w world) step {
+	if c.flight != nil || c.idle() {
+		return step{}
+	}
+	if !c.known && (c.waiting() || !c.mayCreate()) {
+		return step{kind: readRecord, requests: slices.Clone(c.pending)}
+	}
+	p := &plan{core: c, world: w, waits: -1}
+	if c.rec != nil {
+		p.next = c.rec.clone()
+	} else {
+		p.next = &record{name: c.name, created: w.random, fresh: true}
+	}
+	p.tidy()
+	p.giveBack()
+	p.reset()
+	p.release()
+	p.cancel()
+	p.repeatQueued()
+	p.joinTickets()
+	p.claim()
+	p.acquire()
+	p.value()
+	return p.decide()
+}
+
+// mayCreate reports whether it is worth guessing that there is no record: a
+// lock is mostly acquired first. If the guess is wrong the swap is refused,
+// and shows the record.
+func (c *core) mayCreate() bool {
+	return c.session != 0 && slices.ContainsFunc(c.pending, func(r *request) bool { return r.kind == acquireRequest })
+}
+
+// plan is a batch in the making: what it makes of the record, and of the
+// requests.
+type plan struct {
+	core *core
+	world
+	next     *record
+	changed  bool
+	outcomes []outcome
+
+	free     []uint64   // keys that the new record does not name any more
+	used     []Expiring // keys that it names for the first time
+	keyless  []*request // grants that need a key first
+	asking   []*request // whose answers are as true as the keys are alive
+	negative []*request // whose answers are as true as the record is new
+
+	wasReset bool
+	claimed  map[nameHash]bool
+	handled  map[*request]bool // pending acquires that joined a ticket
+	grants   uint64            // named ones
+	room     int64             // free slots that no ticket before the present one is entitled to
+	waits    int64             // length of the queue; -1: not known
+	size     int               // of the record; 0: not known
+}
+
+func (p *plan) answer(r *request, a answer) {
+	p.outcomes = append(p.outcomes, outcome{request: r, what: isAnswered, answer: a})
+}
+
+// refuse answers with what is true only if the record is not older than the
+// request.
+func (p *plan) refuse(r *request, a answer) {
+	p.answer(r, a)
+	p.negative = append(p.negative, r)
+	p.asking = append(p.asking, r)
+}
+
+func (p *plan) of(k kind) []*request {
+	var list []*request
+	for _, r := range p.core.pending {
+		if r.kind == k {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// tidy drops the places of ended sessions and the slots of expired keys, if
+// there is anything else to do or to wait for.
+func (p *plan) tidy() {
+	if p.next.prune(p.ended) {
+		p.changed = true
+	}
+	for _, h := range slices.Clone(p.next.holders) {
+		if h.expiring != 0 && p.life(h.expiring) == expired {
+			p.next.expire(h.expiring)
+			p.changed = true
+		}
+	}
+}
+
+func (p *plan) giveBack() {
+	for _, r := range p.of(giveBackRequest) {
+		held := p.next.holder(r.holder)
+		var key uint64
+		if r.holder != "" && held != nil {
+			key = held.expiring
+		}
+		found := false
+		if r.holder == "" {
+			found = p.next.giveBackAnonymous(r.era)
+		} else if found = p.next.giveBackNamed(r.holder, r.token); found && p.next.holder(r.holder) == nil {
+			p.drop(key)
+		}
+		if found {
+			p.changed = true
+			p.answer(r, answer{})
+		} else {
+			p.refuse(r, answer{})
+		}
+	}
+}
+
+func (p *plan) drop(key uint64) {
+	if key != 0 {
+		p.free = append(p.free, key)
+	}
+}
+
+func (p *plan) reset() {
+	list := p.of(resetRequest)
+	if len(list) == 0 {
+		return
+	}
+	if p.core.rec == nil {
+		for _, r := range list {
+			p.refuse(r, answer{}) // there is nothing to reset
+		}
+		return
+	}
+	for i := range p.next.holders {
+		p.drop(p.next.holders[i].expiring)
+	}
+	p.next.reset()
+	p.changed, p.wasReset = true, true
+	for _, r := range list {
+		p.answer(r, answer{})
+	}
+	for _, r := range p.core.queuedRequests() {
+		if !r.leaving {
+			p.answer(r, answer{})
+		}
+	}
+}
+
+func (p *plan) release() {
+	for _, r := range p.of(releaseRequest) {
+		released, before := false, len(p.next.queue)
+		if r.holder == "" {
+			released = p.next.releaseAnonymous()
+		} else {
+			if h := p.next.holder(r.holder); h != nil {
+				p.drop(h.expiring)
+			}
+			released = p.next.releaseNamed(r.holder)
+		}
+		switch {
+		case released:
+			p.answer(r, answer{released: true})
+		case len(p.next.queue) < before:
+			p.answer(r, answer{})
+		default:
+			p.refuse(r, answer{})
+			continue
+		}
+		p.changed = true
+	}
+}
+
+// cancel takes out the places of those that leave.
+func (p *plan) cancel() {
+	for _, r := range p.core.leaving {
+		p.outcomes = append(p.outcomes, outcome{request: r, what: hasLeft})
+		p.changed = true
+		switch {
+		case r.generation != p.next.generation():
+		case r.holder == "":
+			p.next.leaveRun(p.core.session, r.run, 1)
+		case !slices.ContainsFunc(p.core.named[r.hash], func(other *request) bool { return !other.leaving }):
+			p.next.leaveNamed(p.core.session, r.hash, r.holder)
+		}
+	}
+}
+
+// repeatQueued answers queued requests of a holder that has its slot: it was
+// granted to another gateway's request of that holder.
+func (p *plan) repeatQueued() {
+	if p.wasReset {
+		return
+	}
+	for _, waiters := range p.core.named {
+		for _, r := range waiters {
+			if h := p.next.holder(r.holder); h != nil && !r.leaving {
+				p.repeat(h, r)
+			}
+		}
+	}
+}
+
+// repeat answers with the slot that the holder has.
+func (p *plan) repeat(h *holder, r *request) {
+	h.answers++
+	h.waits = dropSession(h.waits, p.core.session)
+	p.setKey(h, r)
+	p.changed = true
+	p.asking = append(p.asking, r)
+	a := answer{acquired: lock.AcquireResult{Acquired: true, Value: p.next.held(), ExpiresIn: h.ttl}}
+	if r.ttl <= 0 {
+		a.repeats = h.expiring
+	}
+	p.outcomes = append(p.outcomes, outcome{request: r, what: isAnswered, holder: h.name, answer: a})
+}
+
+// setKey makes a grant expire as its request says. A key that it had is
+// replaced, which starts its time over: a key is never written twice.
+func (p *plan) setKey(h *holder, r *request) {
+	if r.ttl <= 0 {
+		return
+	}
+	if r.key.ID == 0 {
+		p.keyless = append(p.keyless, r)
+		return
+	}
+	if i := slices.IndexFunc(p.used, func(e Expiring) bool { return e.ID == h.expiring }); i >= 0 {
+		p.used = slices.Delete(p.used, i, i+1) // of the same batch
+	}
+	p.drop(h.expiring)
+	h.expiring, h.ttl = r.key.ID, r.key.TTL
+	p.used = append(p.used, r.key)
+}
+
+// joinTickets lets named requests share the ticket that their holder has.
+func (p *plan) joinTickets() {
+	free := p.core.max - p.next.held()
+	for _, r := range p.of(acquireRequest) {
+		if r.holder == "" || p.next.holder(r.holder) != nil {
+			continue
+		}
+		i := p.next.namedTicket(r.hash)
+		if i < 0 {
+			continue
+		}
+		if p.handled == nil {
+			p.handled = make(map[*request]bool)
+		}
+		p.handled[r] = true
+		if r.try && p.placesBefore(i) >= free {
+			p.refuse(r, answer{})
+			continue
+		}
+		if t := &p.next.queue[i]; !slices.Contains(t.waits, p.core.session) {
+			if p.tooLarge(8) {
+				p.refuse(r, answer{err: tooLarge})
+				continue
+			}
+			t.waits = append(t.waits, p.core.session)
+			p.changed = true
+		}
+		if p.placesBefore(i) >= free {
+			p.changed = true // it is queued, which only a swap makes true
+			p.outcomes = append(p.outcomes, outcome{request: r, what: isQueued})
+		}
+	}
+}
+
+func (p *plan) placesBefore(i int) int64 {
+	n := int64(0)
+	for k := range p.next.queue[:i] {
+		n += p.next.queue[k].places()
+	}
+	return n
+}
+
+// claim takes the free slots that this gateway's own tickets are entitled to:
+// those belong to the first tickets of the queue, whoever owns them.
+func (p *plan) claim() {
+	p.room = p.core.max - p.next.held()
+	for i := 0; i < len(p.next.queue) && p.room > 0; {
+		t := &p.next.queue[i]
+		used := false
+		switch {
+		case !t.named() && t.session == p.core.session:
+			used = p.claimRun(t)
+		case t.named() && slices.Contains(t.waits, p.core.session) && p.grants < grantsPerRevision:
+			used = p.claimNamed(t)
+		}
+		if used {
+			p.next.queue = slices.Delete(p.next.queue, i, i+1)
+			continue
+		}
+		p.room -= t.places() // somebody else's, or all of ours that could be granted are
+		i++
+	}
+	p.room = max(p.room, 0)
+}
+
+// claimRun grants the first waiters of an own run, as many as there are free
+// slots. It reports whether the run is used up. Places that have no waiter are
+// from swaps whose outcome was never known; they go.
+func (p *plan) claimRun(t *ticket) (used bool) {
+	p.changed = true
+	if q := p.core.runs[t.run]; q != nil {
+		for _, r := range q.waiters {
+			if r.phase != queued || r.leaving {
+				continue
+			}
+			if p.room == 0 {
+				return false
+			}
+			p.grantAnonymous(r)
+			t.count--
+		}
+	}
+	return true
+}
+
+// claimNamed grants a named ticket to all requests of its holder here. It
+// reports whether the ticket is used up; it is not if nobody here waits, and
+// others do.
+func (p *plan) claimNamed(t *ticket) (used bool) {
+	p.changed = true
+	t.waits = dropSession(t.waits, p.core.session)
+	var list []*request
+	for _, r := range p.core.named[t.hash] {
+		if !r.leaving {
+			list = append(list, r)
+		}
+	}
+	for _, r := range p.of(acquireRequest) {
+		if p.handled[r] && r.hash == t.hash {
+			list = append(list, r)
+		}
+	}
+	if len(list) == 0 { // the share is from a swap whose outcome was never known
+		return len(t.waits) == 0
+	}
+	p.grantNamed(list, t.waits)
+	return true
+}
+
+func (p *plan) grantAnonymous(r *request) {
+	p.next.takeAnonymous(p.now)
+	p.changed = true
+	p.room--
+	p.answer(r, answer{acquired: lock.AcquireResult{Acquired: true, Value: p.next.held(), Mark: p.next.era()}})
+}
+
+// grantNamed gives one slot to all the requests, which are of one holder.
+func (p *plan) grantNamed(list []*request, waits []SessionID) {
+	h := p.next.takeNamed(list[0].holder, p.grants, p.now)
+	p.grants++
+	p.room--
+	h.waits = waits
+	h.answers = uint64(len(list))
+	for _, r := range list {
+		p.setKey(h, r)
+	}
+	p.changed = true
+	for _, r := range list {
+		p.outcomes = append(p.outcomes, outcome{request: r, what: isAnswered, holder: h.name, answer: answer{
+			acquired: lock.AcquireResult{Acquired: true, Value: p.next.held(), ExpiresIn: h.ttl},
+		}})
+	}
+}
+
+// acquire grants what is free to new requests, and puts the others at the end.
+func (p *plan) acquire() {
+	for _, r := range p.of(acquireRequest) {
+		if p.handled[r] {
+			continue
+		}
+		named := r.holder != ""
+		if named {
+			if h := p.next.holder(r.holder); h != nil {
+				p.repeat(h, r)
+				continue
+			}
+			if p.grants == grantsPerRevision {
+				continue // the next batch has its turn
+			}
+		}
+		need := runSize
+		if named {
+			need = holderSize(len(r.holder)) + 8
+		}
+		switch {
+		case named && p.next.namedTicket(r.hash) >= 0: // made by this batch
+			p.queue(r, 0)
+		case p.room > 0 && named && p.tooLarge(need):
+			p.refuse(r, answer{err: tooLarge})
+		case p.room > 0:
+			if named {
+				p.grantNamed([]*request{r}, nil)
+			} else {
+				p.grantAnonymous(r)
+			}
+		case r.try:
+			p.refuse(r, answer{})
+		case r.maxWaiters > 0 && p.queueLength() >= r.maxWaiters:
+			p.refuse(r, answer{err: &lock.LimitError{Limit: "max_waiters", Max: r.maxWaiters}})
+		case p.tooLarge(need):
+			p.refuse(r, answer{err: tooLarge})
+		default:
+			if p.waits >= 0 {
+				p.waits++
+			}
+			p.queue(r, r.id)
+		}
+	}
+}
+
+// queue makes a place for a request.
+func (p *plan) queue(r *request, run uint64) {
+	if r.try {
+		p.refuse(r, answer{})
+		return
+	}
+	p.changed = true
+	if r.holder != "" {
+		p.next.enqueueNamed(p.core.session, r.holder, r.hash)
+	} else {
+		run = p.next.enqueueRun(p.core.session, run)
+	}
+	p.outcomes = append(p.outcomes, outcome{request: r, what: isQueued, run: run})
+}
+
+func (p *plan) queueLength() int64 {
+	if p.waits < 0 {
+		p.waits = p.next.waiting()
+	}
+	return p.waits
+}
+
+// tooLarge reports whether the record has no room for so many bytes more, and
+// counts them if it has.
+func (p *plan) tooLarge(more int) bool {
+	if p.size == 0 {
+		p.size = p.next.size()
+	}
+	if p.size+more > maxRecordSize {
+		return true
+	}
+	p.size += more
+	return false
+}
+
+func (p *plan) value() {
+	for _, r := range p.of(valueRequest) {
+		p.outcomes = append(p.outcomes, outcome{request: r, what: isValue})
+		p.negative = append(p.negative, r)
+		p.asking = append(p.asking, r)
+	}
+}
+
+// decide says how to make the batch true.
+func (p *plan) decide() step {
+	c := p.core
+	if len(p.outcomes) == 0 && !p.changed {
+		return step{}
+	}
+	if keys := p.doubtfulKeys(); len(keys) > 0 {
+		return step{kind: lookAtKeys, keys: keys, requests: slices.Clone(c.pending)}
+	}
+	if len(p.keyless) > 0 {
+		return step{kind: prepareKeys, requests: p.keyless}
+	}
+	if !p.changed {
+		if p.answerConfirmed() {
+			return step{kind: again}
+		}
+		if c.linear || c.rec == nil && !slices.ContainsFunc(p.negative, func(r *request) bool { return r.kind != valueRequest }) {
+			return step{kind: readRecord, requests: slices.Clone(c.pending)}
+		}
+	}
+	if c.session == 0 {
+		return step{}
+	}
+	p.next.numbered(c.session, p.number, p.ended)
+	f := &flight{
+		session: c.session, number: p.number, expect: c.rev, created: p.next.created,
+		next: p.next, value: p.next.encode(), outcomes: p.outcomes, keys: p.used, unnamed: p.free,
+	}
+	for _, o := range f.outcomes {
+		o.request.flying = true
+	}
+	c.flight = f
+	return step{kind: sendSwap}
+}
+
+// doubtfulKeys returns the keys of the record that may have expired, if some
+// answer depends on it.
+func (p *plan) doubtfulKeys() []uint64 {
+	if !slices.ContainsFunc(p.asking, func(r *request) bool { return !r.lifetimes }) {
+		return nil
+	}
+	var keys []uint64
+	for i := range p.next.holders {
+		key := p.next.holders[i].expiring
+		ours := slices.ContainsFunc(p.used, func(e Expiring) bool { return e.ID == key })
+		if key != 0 && !ours && p.life(key) == unknownLife {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// answerConfirmed answers those requests of a batch that changes nothing for
+// which the record is new enough. It reports whether there were any.
+func (p *plan) answerConfirmed() bool {
+	any := false
+	for _, o := range p.outcomes {
+		if o.request.confirmed {
+			any = true
+			p.core.pending = without(p.core.pending, o.request)
+			p.core.answered(o, p.core.rec)
+		}
+	}
+	return any
+}
+
+// describe fills in the value of a record; nil is a lock that nobody knows.
+func (a *answer) describe(r *record) {
+	if r == nil || r.fresh && r.held() == 0 {
+		a.value = lock.Value{Fresh: true}
+		return
+	}
+	a.value = lock.Value{Held: r.held(), Waiting: r.waiting()}
+	holders := slices.Clone(r.holders)
+	slices.SortFunc(holders, func(a, b holder) int { return cmp.Compare(a.token, b.token) })
+	for i := range holders {
+		h := &holders[i]
+		a.value.Holders = append(a.value.Holders, lock.Holder{Name: h.name, Token: h.token, ExpiresIn: h.ttl})
+		a.keys = append(a.keys, h.expiring)
+	}
+}
