@@ -20,13 +20,20 @@ import (
 type Store interface {
 	// Swap makes s.Value the record of s.Key if the record's revision is
 	// s.Expect, in one step. If it is another, Swap changes nothing and returns
-	// the record that the store has.
+	// the record that the store has; where Linearizable is false that may be an
+	// old one.
 	//
 	// The error tells what is known: [ErrNotApplied] in the sense of errors.Is
 	// means that the swap did not happen and never will. With any other error
 	// it may have happened, or may happen later, once: as long as the record
 	// keeps the revision s.Expect. A store does not send a swap a second time
 	// by itself.
+	//
+	// A swap with s.Expect 0 is a create. A store that can fence refuses those
+	// of a session that has ended ([ErrSessionEnded]) or was fenced since they
+	// were sent, both as ErrNotApplied; other swaps do not depend on the session.
+	// A swap that names a key that has expired is either refused ([ErrExpired]
+	// and ErrNotApplied) or applied with a key that has expired.
 	Swap(ctx context.Context, s Swap) (SwapResult, error)
 
 	// Get returns the record of a key, or a zero Entry if there is none. If
@@ -41,14 +48,16 @@ type Store interface {
 	// Epoch is a number that changes when the store turns out to be another
 	// one than before, or to have gone back in time: it was restored from a
 	// backup or created anew. Revisions of different epochs mean nothing to
-	// each other.
+	// each other, and epochs nothing to other processes. An answer that shows a
+	// new epoch is returned after Epoch does.
 	Epoch() uint64
 
 	// Follow calls notify about changes of a record until ctx is done. It
 	// returns at once. Once it has begun to follow, and after every gap, it
 	// reports Event.Missed, upon which the caller reads. Events may be late,
-	// doubled or lost. Calls do not overlap; notify must not block. None is
-	// made after Close has returned.
+	// out of order, doubled or lost. Calls do not overlap; notify must not
+	// block, nor call Close. One may be under way when ctx is done; none is
+	// when Close has returned.
 	Follow(ctx context.Context, key string, notify func(Event))
 
 	// OpenSession starts a session: a new identity, which the store keeps
@@ -83,7 +92,8 @@ type Store interface {
 	// Remaining returns how long each of the keys has left at least, in the
 	// order of ids, counted from the beginning of the call. Zero means that
 	// the key, which some committed swap put, has expired for good: no Restart
-	// in flight can revive it. It is never zero early.
+	// in flight can revive it. It is never zero early. A key that was discarded,
+	// or that no committed swap put, may be zero at once.
 	Remaining(ctx context.Context, ids []uint64) ([]time.Duration, error)
 
 	// Discard removes keys that no record names any more, when it can. It does
@@ -91,7 +101,7 @@ type Store interface {
 	Discard(ids ...uint64)
 
 	// Close ends what the store has in this process, within a few seconds. It
-	// is called last, once.
+	// is called last, once. Sessions that were not ended run out.
 	Close() error
 }
 
@@ -176,5 +186,5 @@ type Event struct {
 // Expiring is a key that expires.
 type Expiring struct {
 	ID  uint64        // never zero, never recurs
-	TTL time.Duration // after rounding
+	TTL time.Duration // after rounding: it lasts at least this long
 }
