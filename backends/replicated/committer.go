@@ -275,7 +275,7 @@ func (c *committer) attempt() {
 	f := c.core.flight
 	s := Swap{
 		Key: c.key, Expect: f.expect, Value: f.value, Session: c.inFlight,
-		Expiring: f.keys, Idle: f.next.idle() && !f.blocking,
+		Expiring: f.keys, Idle: f.writes(c.core.rec).idle(),
 	}
 	var res SwapResult
 	started := time.Now()

@@ -62,6 +62,14 @@ type flight struct {
 	blocking bool // value is the old record, to keep late attempts from being applied
 }
 
+// writes returns the record that an attempt writes; old is the one before.
+func (f *flight) writes(old *record) *record {
+	if f.blocking {
+		return old
+	}
+	return f.next
+}
+
 func newCore(max int64, name string, linear bool) *core {
 	return &core{
 		max: max, name: name, linear: linear,
