@@ -6,6 +6,7 @@
 package lockgateway
 
 import (
+	_ "github.com/lockgateway/lockgateway/backends/etcd"
 	_ "github.com/lockgateway/lockgateway/backends/memory"
 	_ "github.com/lockgateway/lockgateway/caddymodule"
 )

@@ -27,7 +27,7 @@ type Store interface {
 	// means that the swap did not happen and never will. With any other error
 	// it may have happened, or may happen later, once: as long as the record
 	// keeps the revision s.Expect. A store does not send a swap a second time
-	// by itself.
+	// by itself, unless the first was certainly not applied.
 	//
 	// A swap with s.Expect 0 is a create. A store that can fence refuses those
 	// of a session that has ended ([ErrSessionEnded]) or was fenced since they
@@ -85,8 +85,8 @@ type Store interface {
 	// (Swap.Expiring); it expires in any case.
 	NewExpiring(ctx context.Context, ttl time.Duration) (Expiring, error)
 
-	// Restart starts the time of a key over. If the key has expired the error
-	// is [ErrExpired].
+	// Restart starts the time of a key over that a swap has put. If the key has
+	// expired the error is [ErrExpired].
 	Restart(ctx context.Context, e Expiring) error
 
 	// Remaining returns how long each of the keys has left at least, in the
