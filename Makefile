@@ -4,7 +4,7 @@ GO       ?= go
 FUZZTIME ?= 5s
 LINT     := $(GO) tool -modfile=tools/go.mod golangci-lint
 
-.PHONY: run build test lint fmt fuzz bench clean
+.PHONY: run build test lint fmt fuzz explore bench clean
 
 run: ## serve locks on http://localhost:8080
 	$(GO) run ./cmd/caddy run --config Caddyfile.example
@@ -15,14 +15,17 @@ build: ## build bin/caddy, of what xcaddy.json lists
 test: ## run every test
 	$(GO) test -race -timeout 10m ./...
 	$(GO) -C tools test -timeout 30m ./...
+	$(GO) -C integration test -race -parallel 8 -timeout 30m ./...
 
 lint: ## vet and lint every module
 	$(GO) vet ./...
 	$(GO) -C bench vet ./...
 	$(GO) -C tools vet ./...
+	$(GO) -C integration vet ./...
 	$(LINT) run ./...
 	cd bench && $(GO) tool -modfile=../tools/go.mod golangci-lint run --config ../.golangci.yml ./...
 	cd tools && $(GO) tool golangci-lint run --config ../.golangci.yml ./...
+	cd integration && $(GO) tool -modfile=../tools/go.mod golangci-lint run --config ../.golangci.yml ./...
 
 fmt: ## format Go code and the example
 	$(LINT) fmt
@@ -31,11 +34,16 @@ fmt: ## format Go code and the example
 fuzz: ## fuzz each target for FUZZTIME
 	$(GO) test -run '^$$' -fuzz '^FuzzRequest$$' -fuzztime $(FUZZTIME) ./internal/lockhttp
 	$(GO) test -run '^$$' -fuzz '^FuzzQuery$$' -fuzztime $(FUZZTIME) ./internal/lockhttp
+	$(GO) test -run '^$$' -fuzz '^FuzzDecode$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./backends/replicated
 
-bench: ## measure the engine, then HTTP against Caddy's own respond; minutes
+explore: ## every interleaving of the replicated engine in small worlds; hours
+	$(GO) test -timeout 24h -v -run '^TestExplore' ./backends/replicated -args -explore.long
+
+bench: ## measure the engines, and HTTP against Caddy's own respond; a quarter of an hour
 	$(GO) test -run '^$$' -bench . -benchmem ./backends/memory
 	$(GO) -C bench run . http
 	$(GO) -C bench run . waiters
+	$(GO) -C bench run . etcd
 
 clean:
 	rm -rf bin

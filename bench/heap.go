@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"runtime"
 	"strconv"
 )
 
@@ -12,6 +13,11 @@ type memory struct {
 	heap, stacks int64 // bytes
 	goroutines   int64
 }
+
+// collections is how many garbage collections come before memory is measured.
+// Pools keep what they have over one and stacks shrink by half in each, so one
+// is not enough.
+const collections = 4
 
 var (
 	heapAlloc  = regexp.MustCompile(`(?m)^# HeapAlloc = (\d+)$`)
@@ -22,10 +28,8 @@ var (
 // memory collects the server's garbage and measures.
 func (s *server) memory(ctx context.Context) (memory, error) {
 	var m memory
-	// Pools keep what they have over one collection and stacks shrink by half
-	// in each, so one is not enough. It reads the numbers after the last one.
 	var heap string
-	for range 4 {
+	for range collections { // it reads the numbers after the last one
 		var err error
 		if heap, err = s.debug(ctx, "heap?gc=1&debug=1"); err != nil {
 			return m, err
@@ -49,6 +53,16 @@ func (s *server) memory(ctx context.Context) (memory, error) {
 		}
 	}
 	return m, nil
+}
+
+// ownMemory is that of this process.
+func ownMemory() memory {
+	for range collections {
+		runtime.GC()
+	}
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return memory{int64(m.HeapAlloc), int64(m.StackInuse), int64(runtime.NumGoroutine())}
 }
 
 func (m memory) minus(other memory) memory {

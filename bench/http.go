@@ -29,12 +29,11 @@ var baselines = map[string]string{
 var metrics = []struct {
 	name string
 	of   func(sample) float64
-	goal string // against respond; for whole pairs only
-	met  func(ratio float64) bool
+	goal goal // against respond; for whole pairs only
 }{
-	{"requests/s", func(s sample) float64 { return s.rate }, ">= 0.95", func(r float64) bool { return r >= 0.95 }},
-	{"p50 us", func(s sample) float64 { return s.p50 }, "<= 1.10", func(r float64) bool { return r <= 1.10 }},
-	{"server CPU us/request", func(s sample) float64 { return s.cpu }, "<= 1.05", func(r float64) bool { return r <= 1.05 }},
+	{"requests/s", func(s sample) float64 { return s.rate }, atLeast(0.95)},
+	{"p50 us", func(s sample) float64 { return s.p50 }, atMost(1.1)},
+	{"server CPU us/request", func(s sample) float64 { return s.cpu }, atMost(1.05)},
 }
 
 type httpOptions struct {
@@ -165,7 +164,7 @@ func compare(ctx context.Context, table *tabwriter.Writer, s *server, l *load, o
 			}
 			ratio, goal := spreadOf(ratios), ""
 			if kind == pairs {
-				goal = m.goal + " " + verdict(m.met(ratio.median))
+				goal = m.goal.judge(ratio.median)
 			}
 			fmt.Fprintf(table, "%d\t%v\t%s\t%.1f\t%.1f\t%v\t%s\t\n", len(l.workers), kind, m.name,
 				spreadOf(static).median, spreadOf(gateway).median, ratio, goal)

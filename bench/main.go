@@ -5,8 +5,9 @@
 //
 //	go run . http      memory backend through Caddy, against Caddy's respond
 //	go run . waiters   memory per queued request, against a handler that blocks
+//	go run . etcd      the engine on etcd, against plain writes and etcd's own locks
 //
-// It needs Linux, for the CPU time of the server's process.
+// It needs Linux, for the CPU time of the servers' processes.
 package main
 
 import (
@@ -14,20 +15,22 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"syscall"
 )
 
 var measurements = map[string]func(context.Context, []string) error{
 	"http":    measureHTTP,
 	"waiters": measureWaiters,
+	"etcd":    measureEtcd,
 }
 
 func main() {
 	if len(os.Args) < 2 || measurements[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: go run . http|waiters [flags]; -h after the name lists the flags")
+		fmt.Fprintln(os.Stderr, "usage: go run . http|waiters|etcd [flags]; -h after the name lists the flags")
 		os.Exit(2)
 	}
-	// Interrupted, the measurement ends itself, and its server with it.
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	// Interrupted, the measurement ends itself, and its servers with it.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := measurements[os.Args[1]](ctx, os.Args[2:])
 	stop()
 	if err != nil {

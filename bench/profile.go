@@ -2,23 +2,26 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
+	"runtime/pprof"
 	"strings"
 	"time"
 )
 
+const profileSeconds = 5
+
 // profileRounds writes a CPU profile of the server under each workload.
 func profileRounds(ctx context.Context, s *server, l *load, o httpOptions) error {
-	const seconds = 5
 	for kind := respond; kind <= pairs; kind++ {
 		name := fmt.Sprintf("%s-%v-%d.pprof", o.profile, kind, len(l.workers))
 		failed := make(chan error, 1)
 		// Ends with the profile, which the round outlasts a little.
-		go func() { failed <- s.saveProfile(ctx, name, seconds) }()
-		_, err := l.round(s, kind, (seconds+1)*time.Second)
+		go func() { failed <- s.saveProfile(ctx, name, profileSeconds) }()
+		_, err := l.round(s, kind, (profileSeconds+1)*time.Second)
 		if profileErr := <-failed; err == nil {
 			err = profileErr
 		}
@@ -56,4 +59,24 @@ func (s *server) debug(ctx context.Context, profile string) (string, error) {
 		return "", fmt.Errorf("profile %s: %s: %s", profile, res.Status, b.String())
 	}
 	return b.String(), nil
+}
+
+// saveProfiles writes a CPU profile of this process under each cell.
+func (e *experiment) saveProfiles(ctx context.Context, servers *etcdServers, prefix string) error {
+	for i, c := range e.cells {
+		f, err := os.Create(fmt.Sprintf("%s-%d.pprof", prefix, i))
+		if err != nil {
+			return err
+		}
+		if err := pprof.StartCPUProfile(f); err != nil {
+			return err
+		}
+		_, err = c.round(ctx, servers, profileSeconds*time.Second)
+		pprof.StopCPUProfile()
+		if err = errors.Join(err, f.Close()); err != nil {
+			return err
+		}
+		fmt.Println(f.Name(), c.name)
+	}
+	return nil
 }

@@ -15,14 +15,26 @@ import (
 
 const gatewayModule = "github.com/lockgateway/lockgateway"
 
-// server is a Caddy that runs as a child process, so that its CPU time and its
-// heap are its own.
+// server is a Caddy, or an etcd, that runs as a child process, so that its CPU
+// time and its heap are its own.
 type server struct {
 	command *exec.Cmd
-	dir     string // has the binary, the config and what Caddy stores
 	log     *bytes.Buffer
 	ended   chan error // receives how the process ended
-	admin   string     // the address of its admin API
+	admin   string     // the address of Caddy's admin API
+}
+
+// launch starts a server.
+func launch(binary string, args, env []string) (*server, error) {
+	s := &server{command: exec.Command(binary, args...), log: new(bytes.Buffer), ended: make(chan error, 1)}
+	s.command.Env = append(os.Environ(), env...)
+	s.command.Stdout, s.command.Stderr = s.log, s.log
+	if err := s.command.Start(); err != nil {
+		return nil, err
+	}
+	// Ends when the process does; stop waits for it.
+	go func() { s.ended <- s.command.Wait() }()
+	return s, nil
 }
 
 // buildCaddy compiles a main package of moduleDir as a user would, into dir.
@@ -57,15 +69,12 @@ func startServer(ctx context.Context, dir, binary string, sites []site) (*server
 	if err := os.WriteFile(config, []byte(caddyfile(admin, sites)), 0o600); err != nil {
 		return nil, err
 	}
-	s := &server{dir: dir, log: new(bytes.Buffer), ended: make(chan error, 1), admin: admin}
-	s.command = exec.Command(binary, "run", "--config", config, "--adapter", "caddyfile")
-	s.command.Env = append(os.Environ(), "HOME="+dir, "XDG_DATA_HOME="+dir, "XDG_CONFIG_HOME="+dir)
-	s.command.Stdout, s.command.Stderr = s.log, s.log
-	if err := s.command.Start(); err != nil {
+	s, err := launch(binary, []string{"run", "--config", config, "--adapter", "caddyfile"},
+		[]string{"HOME=" + dir, "XDG_DATA_HOME=" + dir, "XDG_CONFIG_HOME=" + dir})
+	if err != nil {
 		return nil, err
 	}
-	// Ends when the process does; stop waits for it.
-	go func() { s.ended <- s.command.Wait() }()
+	s.admin = admin
 	for _, site := range sites {
 		if err := s.waitFor(ctx, site.address); err != nil {
 			return nil, errors.Join(err, s.stop())

@@ -33,3 +33,25 @@ func verdict(met bool) string {
 	}
 	return "missed"
 }
+
+// goal is a bound of a ratio. The zero goal is none.
+type goal struct {
+	text string
+	met  func(ratio float64) bool
+}
+
+func atLeast(bound float64) goal {
+	return goal{fmt.Sprintf(">= %.3g", bound), func(r float64) bool { return r >= bound }}
+}
+
+func atMost(bound float64) goal {
+	return goal{fmt.Sprintf("<= %.3g", bound), func(r float64) bool { return r <= bound }}
+}
+
+// judge says what the goal is and whether a ratio meets it.
+func (g goal) judge(ratio float64) string {
+	if g.met == nil {
+		return ""
+	}
+	return g.text + " " + verdict(g.met(ratio))
+}

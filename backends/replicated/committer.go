@@ -302,7 +302,7 @@ func (c *committer) attempt() {
 		c.backOff()
 	default:
 		c.contended()
-		if c.refusals++; c.refusals > 1 {
+		if c.refusals++; c.refusals > 1 && !c.core.hasClaim() {
 			c.pause(rand.N(min(2*c.b.pace.swap(), maxLinger)+1), nil)
 		}
 	}

@@ -71,10 +71,7 @@ func (f *flight) writes(old *record) *record {
 }
 
 func newCore(max int64, name string, linear bool) *core {
-	return &core{
-		max: max, name: name, linear: linear,
-		runs: make(map[uint64]*run), named: make(map[nameHash][]*request),
-	}
+	return &core{max: max, name: name, linear: linear}
 }
 
 // add takes a request.
@@ -152,9 +149,12 @@ func (c *core) drop(r *request, a answer) {
 }
 
 // onlyJoins reports whether there is nothing to do but to put new requests at
-// the end of a queue that is not empty.
+// the end of a queue, since all that is free belongs to others' tickets.
 func (c *core) onlyJoins() bool {
-	if !c.known || c.rec == nil || len(c.rec.queue) == 0 || c.rec.held() < c.max || len(c.leaving) > 0 || len(c.pending) == 0 {
+	if !c.known || c.rec == nil || len(c.rec.queue) == 0 || len(c.leaving) > 0 || len(c.pending) == 0 {
+		return false
+	}
+	if c.rec.waiting() < c.max-c.rec.held() || c.hasClaim() {
 		return false
 	}
 	return !slices.ContainsFunc(c.pending, func(r *request) bool {
@@ -182,10 +182,16 @@ func (c *core) queuedRequests() []*request {
 func (c *core) enqueue(r *request, id uint64, g generation) {
 	r.phase, r.run, r.generation = queued, id, g
 	if r.holder != "" {
+		if c.named == nil {
+			c.named = make(map[nameHash][]*request)
+		}
 		c.named[r.hash] = append(c.named[r.hash], r)
 	} else {
 		q := c.runs[id]
 		if q == nil {
+			if c.runs == nil {
+				c.runs = make(map[uint64]*run)
+			}
 			q = &run{generation: g}
 			c.runs[id] = q
 		}
@@ -333,9 +339,7 @@ func (c *core) resolveWaiters(ended func(SessionID) bool) {
 		}
 	}
 	for hash, waiters := range c.named {
-		if c.rec != nil && c.rec.holder(waiters[0].holder) != nil {
-			continue // they are repeats now
-		}
+		repeats := c.rec != nil && c.rec.holder(waiters[0].holder) != nil
 		place := c.rec != nil && c.rec.sharesTicket(hash, c.session)
 		for _, r := range slices.Clone(waiters) {
 			a := lost
@@ -343,10 +347,10 @@ func (c *core) resolveWaiters(ended func(SessionID) bool) {
 			case c.rec == nil || c.rec.created != r.generation.created:
 			case c.rec.resets != r.generation.resets:
 				a = answer{}
-			case place:
+			case repeats || place:
 				continue
-			case c.rec.namedTicket(hash) < 0 && !ended(c.session):
-				a = answer{} // withdrawn by a release
+			case !ended(c.session):
+				a = answer{} // withdrawn by a release; the name may have another ticket since
 			}
 			c.unqueue(r)
 			c.finish(r, a)

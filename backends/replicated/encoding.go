@@ -31,7 +31,7 @@ var (
 
 // encode returns the record as the store keeps it.
 func (r *record) encode() []byte {
-	b := make([]byte, 0, r.size())
+	b := make([]byte, 0, min(r.size(), 2*maxRecordSize)) // size counts more than there is
 	flags := byte(0)
 	if r.fresh {
 		flags |= flagFresh
@@ -250,7 +250,9 @@ func (d *decoder) sessions() []SessionID {
 func (d *decoder) holder() holder {
 	h := holder{name: d.text(), token: d.number()}
 	if h.token == 0 {
-		h.index = d.number()
+		if h.index = d.number(); h.index >= grantsPerRevision {
+			d.fail("a revision has fewer grants")
+		}
 	}
 	h.answers = d.number()
 	if h.expiring = d.number(); h.expiring != 0 {
@@ -272,7 +274,11 @@ func (d *decoder) ticket() ticket {
 		return t
 	}
 	d.rest = d.rest[copy(t.hash[:], d.rest):]
-	t.nameLength = int(d.count())
+	n := d.count()
+	if n > maxRecordSize {
+		d.fail("a name is longer than a record may be")
+	}
+	t.nameLength = int(n)
 	t.waits = d.sessions()
 	return t
 }

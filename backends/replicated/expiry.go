@@ -26,7 +26,7 @@ func (c *committer) lookAtKeys(keys []uint64, requests []*request) {
 		c.noteExpiry(key, started, left[i])
 	}
 	for _, r := range requests {
-		r.lifetimes = true
+		r.looked = append(r.looked, keys...)
 	}
 }
 

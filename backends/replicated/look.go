@@ -3,7 +3,6 @@ package replicated
 import (
 	"context"
 	"math/rand/v2"
-	"slices"
 	"time"
 )
 
@@ -113,16 +112,23 @@ func (c *core) inTheWay() []SessionID {
 
 // firstInTheWay returns the first ticket of others that is entitled to a free
 // slot, or nil.
-func (c *core) firstInTheWay() *ticket {
-	var first *ticket
+func (c *core) firstInTheWay() (first *ticket) {
 	c.entitled(func(t *ticket) bool {
-		if !t.named() && t.session == c.session || t.named() && slices.Contains(t.waits, c.session) {
-			return true
+		if !t.of(c.session) {
+			first = t
 		}
-		first = t
-		return false
+		return first == nil
 	})
 	return first
+}
+
+// hasClaim reports whether a ticket of this gateway's is entitled to a free slot.
+func (c *core) hasClaim() (found bool) {
+	c.entitled(func(t *ticket) bool {
+		found = t.of(c.session)
+		return !found
+	})
+	return found
 }
 
 // entitled calls f with the tickets that free slots belong to, until f returns

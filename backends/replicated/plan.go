@@ -540,14 +540,12 @@ func (p *plan) decide() step {
 // doubtfulKeys returns the keys of the record that may have expired, if some
 // answer depends on it.
 func (p *plan) doubtfulKeys() []uint64 {
-	if !slices.ContainsFunc(p.asking, func(r *request) bool { return !r.lifetimes }) {
-		return nil
-	}
 	var keys []uint64
 	for i := range p.next.holders {
 		key := p.next.holders[i].expiring
 		ours := slices.ContainsFunc(p.used, func(e Expiring) bool { return e.ID == key })
-		if key != 0 && !ours && p.life(key) == unknownLife {
+		asked := func(r *request) bool { return !slices.Contains(r.looked, key) }
+		if key != 0 && !ours && p.life(key) == unknownLife && slices.ContainsFunc(p.asking, asked) {
 			keys = append(keys, key)
 		}
 	}

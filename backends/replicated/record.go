@@ -123,6 +123,11 @@ func (r *record) idle() bool { return r.held() == 0 && len(r.queue) == 0 }
 
 func (t *ticket) named() bool { return t.run == 0 }
 
+// of reports whether waiters of a session are behind the ticket.
+func (t *ticket) of(s SessionID) bool {
+	return !t.named() && t.session == s || t.named() && slices.Contains(t.waits, s)
+}
+
 func (t *ticket) places() int64 {
 	if t.named() {
 		return 1

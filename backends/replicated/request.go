@@ -33,8 +33,8 @@ type request struct {
 	key      Expiring // acquire with a TTL: the key for the grant; ID 0: none yet
 	prepared time.Time
 
-	confirmed bool // a record as new as the request was seen
-	lifetimes bool // the expiring keys were looked at since the request came
+	confirmed bool     // a record as new as the request was seen
+	looked    []uint64 // expiring keys that were looked at since the request came
 
 	answer    answer        // once done
 	delivered chan struct{} // closed when the caller may have the answer

@@ -233,8 +233,11 @@ func (c *core) answered(o outcome, rec *record) {
 			h := rec.holder(o.holder)
 			if h == nil || h.token == 0 {
 				// Committed, and ended by somebody before its token was known:
-				// the holder was released, or the lock was reset.
+				// the holder was released, or the lock was reset, or it expired.
 				a = answer{}
+				if h != nil && h.expiring != 0 {
+					a.err = errSlotExpired
+				}
 				break
 			}
 			a.acquired.Token = h.token
