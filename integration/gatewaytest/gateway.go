@@ -1,0 +1,137 @@
+package gatewaytest
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/lockgateway/lockgateway/integration/process"
+)
+
+// Gateway is a Caddy process that serves locks.
+type Gateway struct {
+	*Client
+
+	name    string
+	dir     string
+	config  string // the block of lock_gateway
+	address string
+	process *process.Process
+}
+
+// Start starts a gateway whose lock_gateway block has the given lines, and
+// returns when it takes connections. It is gone at the test's end.
+func Start(t testing.TB, name, config string) *Gateway {
+	t.Helper()
+	g := &Gateway{name: name, dir: t.TempDir(), config: config}
+	// Between finding a free address and taking it, somebody else may take it.
+	const attempts = 5
+	for range attempts {
+		g.address = process.FreeAddress(t)
+		g.Client = NewClient(g.address)
+		if g.start(t) {
+			return g
+		}
+		if !g.addressTaken(t) {
+			break
+		}
+	}
+	t.Fatalf("%s does not start", name)
+	return nil
+}
+
+// Address is the host and port that clients connect to.
+func (g *Gateway) Address() string { return g.address }
+
+// Kill ends the gateway at once.
+func (g *Gateway) Kill(t testing.TB) {
+	t.Helper()
+	g.process.Kill(t)
+}
+
+// Pause freezes the gateway.
+func (g *Gateway) Pause(t testing.TB) {
+	t.Helper()
+	g.process.Pause(t)
+}
+
+// Resume thaws the gateway.
+func (g *Gateway) Resume(t testing.TB) {
+	t.Helper()
+	g.process.Resume(t)
+}
+
+// Stop ends the gateway as an operator does, which must work.
+func (g *Gateway) Stop(t testing.TB) {
+	t.Helper()
+	g.process.Terminate(t)
+}
+
+// Restart starts the gateway again, on the same address, after it ended.
+func (g *Gateway) Restart(t testing.TB) {
+	t.Helper()
+	for !g.start(t) {
+		if !g.addressTaken(t) {
+			t.Fatalf("%s does not start again", g.name)
+		}
+	}
+}
+
+// Output returns what the gateway logged.
+func (g *Gateway) Output(t testing.TB) string {
+	t.Helper()
+	return g.process.Output(t)
+}
+
+// start starts the process. It reports whether it came to listen.
+func (g *Gateway) start(t testing.TB) bool {
+	t.Helper()
+	path := filepath.Join(g.dir, "Caddyfile")
+	config := strings.NewReplacer("SITE", g.address, "BLOCK", g.config).Replace(`{
+	admin off
+	default_bind 127.0.0.1
+}
+http://SITE {
+	lock_gateway {
+BLOCK
+	}
+}
+`)
+	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	// Caddys share ports. Two on one would not even notice.
+	if conn, err := net.Dial("tcp", g.address); err == nil { //nolint:noctx // On loopback it does not hang.
+		_ = conn.Close()
+		return false
+	}
+	g.process = process.Start(t, process.Command{
+		Name: g.name,
+		Path: Build(t),
+		Args: []string{"run", "--config", path},
+		Dir:  g.dir,
+		Env: []string{
+			"PATH=" + os.Getenv("PATH"),
+			"HOME=" + g.dir,
+			"XDG_DATA_HOME=" + filepath.Join(g.dir, "data"),
+			"XDG_CONFIG_HOME=" + filepath.Join(g.dir, "config"),
+		},
+	})
+	up := false
+	process.Await(t, g.name+" listens or ends", func() bool {
+		conn, err := net.Dial("tcp", g.address) //nolint:noctx // On loopback it does not hang.
+		if err == nil {
+			up = true
+			_ = conn.Close()
+		}
+		return up || g.process.HasExited()
+	})
+	return up
+}
+
+func (g *Gateway) addressTaken(t testing.TB) bool {
+	t.Helper()
+	return g.process == nil || strings.Contains(g.process.Output(t), "address already in use")
+}
