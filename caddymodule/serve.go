@@ -119,7 +119,7 @@ func (h *Handler) giveBack(ctx context.Context, req lock.AcquireRequest, res loc
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBackTimeout)
 	defer cancel()
 	if err := h.instance.backend.GiveBack(ctx, req, res); err != nil {
-		h.logger.Error("a slot whose client went away could not be given back; it stays held until it is released, expires or is reset",
+		h.logger.Error("a slot whose client went away was not given back in time; it is held until the backend gets to it, or until it is released, expires or is reset",
 			zap.Error(err))
 	}
 }

@@ -2,6 +2,7 @@ package replicated
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/lockgateway/lockgateway/lock"
@@ -132,7 +133,7 @@ func (c *committer) leaveUnlessFlying(r *request) bool {
 }
 
 // giveUp ends the wait for an answer. A request that is in no swap was
-// certainly not carried out.
+// certainly not carried out; but a give-back is, once the store answers.
 func (c *committer) giveUp(ctx context.Context, r *request) (answer, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -144,10 +145,10 @@ func (c *committer) giveUp(ctx context.Context, r *request) (answer, error) {
 	default:
 	}
 	err := errSilent
-	if r.flying && r.kind != valueRequest || r.phase == done {
+	if r.flying && r.kind != valueRequest || r.phase == done || r.kind == giveBackRequest {
 		err = lock.ErrOutcomeUnknown
 	}
-	if c.b.closed.Load() && err == errSilent {
+	if c.b.closed.Load() && errors.Is(err, errSilent) {
 		err = lock.ErrClosing
 	}
 	switch {

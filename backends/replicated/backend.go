@@ -53,6 +53,9 @@ const (
 	// not used since the last time are dropped.
 	tidyEvery = time.Minute
 
+	// maxTTL is what a longer TTL is taken for: for ever.
+	maxTTL = 100 * 365 * 24 * time.Hour
+
 	// closeTimeout bounds how long Close waits for give-backs, and then for the
 	// store.
 	closeTimeout = 2 * time.Second
@@ -245,7 +248,7 @@ func (b *Backend) Acquire(ctx context.Context, req lock.AcquireRequest) (lock.Ac
 		return lock.AcquireResult{}, lock.ErrClosing
 	}
 	r := b.newRequest(acquireRequest, req.Holder)
-	r.ttl, r.maxWaiters, r.try = req.TTL, req.MaxWaiters, req.Wait <= 0
+	r.ttl, r.maxWaiters, r.try = min(req.TTL, maxTTL), req.MaxWaiters, req.Wait <= 0
 	if req.Holder == "" {
 		r.ttl = 0
 	}

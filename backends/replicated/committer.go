@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"sync"
 	"time"
+
+	"go.uber.org/zap"
 )
 
 // committer carries out what the core of one lock decides. While there is
@@ -39,13 +41,15 @@ type committer struct {
 
 	unfollow  context.CancelFunc // nil: the record is not followed
 	followEnd time.Time
+	reported  bool      // that the record cannot be read
 	reread    bool      // something may have been missed
 	checkAt   time.Time // when to read again, though nothing was heard
 	timer     *time.Timer
 
 	expiries map[uint64]expiry // of the record's keys
 	stall    stall
-	refusals int // of swaps, in a row
+	askedAt  time.Time // for the oldest sessions; see crowded
+	refusals int       // of swaps, in a row
 }
 
 // expiry is what is known of a key that expires.
@@ -100,7 +104,9 @@ func (c *committer) kick() {
 	}
 	if !c.core.idle() && c.b.start(c.run) {
 		c.running = true
+		return
 	}
+	c.arm()
 }
 
 // run does what the core wants until it wants nothing. It is started by kick
@@ -123,6 +129,10 @@ func (c *committer) run() {
 			c.look()
 			continue
 		}
+		if c.crowded() {
+			c.askOldest()
+			continue
+		}
 		if c.lingers() {
 			continue
 		}
@@ -138,19 +148,11 @@ func (c *committer) run() {
 		case sendSwap:
 			c.send()
 		default:
-			c.rest()
+			c.stopped()
 			return
 		}
 	}
 	c.stopped()
-}
-
-func (c *committer) stopped() {
-	c.running = false
-	for _, rest := range c.resting {
-		close(rest)
-	}
-	c.resting = nil
 }
 
 // checkEpoch forgets what is known of a store that turned out to be another.
@@ -161,10 +163,20 @@ func (c *committer) checkEpoch() {
 	}
 }
 
-// rest is the end of run: it sets the timer for what must happen without news.
-func (c *committer) rest() {
-	c.stopped()
+// stopped is the end of run.
+func (c *committer) stopped() {
+	c.running = false
+	for _, rest := range c.resting {
+		close(rest)
+	}
+	c.resting = nil
+	c.arm()
+}
+
+// arm sets the timer for what must happen without news, while run does not run.
+func (c *committer) arm() {
 	c.letDiscardsGo()
+	c.reportRecord()
 	var at time.Time
 	soonest := func(t time.Time) {
 		if at.IsZero() || t.Before(at) {
@@ -181,7 +193,7 @@ func (c *committer) rest() {
 		soonest(c.followEnd)
 	}
 	switch {
-	case at.IsZero():
+	case at.IsZero() || c.b.ctx.Err() != nil:
 	case c.timer == nil:
 		c.timer = time.AfterFunc(time.Until(at), c.timeUp)
 	default:
@@ -202,6 +214,16 @@ func (c *committer) timeUp() {
 	c.kick()
 }
 
+// reportRecord tells the log, once, that the record cannot be read.
+func (c *committer) reportRecord() {
+	if broken := c.core.broken != nil; broken != c.reported {
+		c.reported = broken
+		if broken {
+			c.b.log.Error("a lock record in the store cannot be read; the lock is answered 503, and the record left as it is", zap.Error(c.core.broken))
+		}
+	}
+}
+
 func (c *committer) letDiscardsGo() {
 	if ids := c.core.discards; len(ids) > 0 {
 		c.core.discards = nil
@@ -213,10 +235,11 @@ func (c *committer) letDiscardsGo() {
 func (c *committer) world() world {
 	return world{
 		number: c.b.batches.Add(1),
-		random: rand.Uint64(),
+		random: rand.Uint64(), //nolint:gosec // Not a secret.
 		now:    time.Now().UnixMilli(),
 		ended:  c.ended,
 		life:   c.life,
+		tooOld: tooOld,
 	}
 }
 
@@ -303,7 +326,7 @@ func (c *committer) attempt() {
 	default:
 		c.contended()
 		if c.refusals++; c.refusals > 1 && !c.core.hasClaim() {
-			c.pause(rand.N(min(2*c.b.pace.swap(), maxLinger)+1), nil)
+			c.pause(anyUpTo(min(2*c.b.pace.swap(), maxLinger)), nil)
 		}
 	}
 }
@@ -337,11 +360,7 @@ func (c *committer) read(requests []*request) {
 		c.backOff()
 		return
 	}
-	settled, err := c.core.readDone(e, requests, c.ended)
-	if err != nil {
-		c.b.noteRecord(err)
-	}
-	if !settled {
+	if settled, _ := c.core.readDone(e, requests, c.ended); !settled {
 		c.backOff()
 	}
 }
@@ -363,7 +382,7 @@ func (c *committer) refuseAll(requests []*request, err error) {
 // not asked more often when more is asked of us.
 func (c *committer) backOff() {
 	d := c.b.requestTimeout() / 50
-	c.pause(d/2+rand.N(d), nil)
+	c.pause(d/2+anyUpTo(d), nil)
 }
 
 // call makes one call to the store without the mutex. Two attempts fit in the
@@ -393,7 +412,7 @@ func (c *committer) follow() {
 	if c.core.waiting() {
 		c.followEnd = now.Add(followFor)
 		if c.checkAt.IsZero() {
-			c.checkAt = now.Add(rereadEvery/2 + rand.N(rereadEvery/2))
+			c.checkAt = now.Add(rereadEvery/2 + anyUpTo(rereadEvery/2))
 		}
 	}
 	if c.unfollow != nil {
@@ -408,9 +427,9 @@ func (c *committer) follow() {
 			return
 		}
 		if e.Missed {
-			c.reread = c.core.waiting()
-		} else if err := c.core.learn(e.Entry, false, c.ended); err != nil {
-			c.b.noteRecord(err)
+			c.reread = c.core.waiting() || c.core.flight != nil // which may queue somebody
+		} else {
+			_ = c.core.learn(e.Entry, false, c.ended)
 		}
 		c.kick()
 	})

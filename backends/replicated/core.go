@@ -32,6 +32,7 @@ type core struct {
 
 	flight *flight
 	news   *Entry // the newest record seen while a swap was in flight
+	broken error  // why the record cannot be read; nil: it can, or nobody tried
 
 	// discards are expiring keys that no record names any more.
 	discards []uint64
@@ -50,7 +51,7 @@ type flight struct {
 	session  SessionID
 	number   uint64 // of the batch
 	expect   uint64
-	created  uint64 // of the record it expects
+	created  uint64 // of the record that it writes, and of the one it expects
 	next     *record
 	value    []byte
 	outcomes []outcome
@@ -124,21 +125,30 @@ func (c *core) setSession(next SessionID) {
 	}
 	lost := answer{err: errPlaceLost}
 	for _, r := range c.queuedRequests() {
-		if !r.flying {
-			c.unqueue(r)
-			c.finish(r, lost)
+		if r.flying {
+			hurry(r)
+			continue
 		}
+		c.unqueue(r)
+		c.finish(r, lost)
 	}
 	for _, r := range slices.Clone(c.pending) {
 		switch {
 		case r.kind != acquireRequest:
 		case !r.flying:
 			c.drop(r, lost)
-		case r.hurry != nil:
-			r.hurry()
+		default:
+			hurry(r)
 		}
 	}
 	c.leaving = slices.DeleteFunc(c.leaving, func(r *request) bool { return r.phase == done })
+}
+
+func hurry(r *request) {
+	if r.hurry != nil {
+		r.hurry()
+		r.hurry = nil
+	}
 }
 
 // drop answers a pending request that is in no swap.
@@ -256,8 +266,9 @@ func (c *core) discardKey(r *request) {
 }
 
 // learn takes a record that the store has, or had. Current says that a read or
-// a refused swap has just shown it, on a store where that cannot be old: then
-// it counts even if its revision is lower than one seen before.
+// a refused swap has just shown it, on a store where that cannot be old: only
+// then is it believed that there is no record any more. A lower revision is old
+// in any case, since news may overtake the answer to a read.
 func (c *core) learn(e Entry, current bool, ended func(SessionID) bool) error {
 	if c.flight != nil {
 		if c.news == nil || e.Revision > c.news.Revision {
@@ -265,13 +276,14 @@ func (c *core) learn(e Entry, current bool, ended func(SessionID) bool) error {
 		}
 		return nil
 	}
-	if c.known && e.Revision <= c.rev && (!current || e.Revision == c.rev) {
+	if c.known && e.Revision <= c.rev && (!current || e.Revision != 0) {
 		return nil
 	}
 	rec, err := c.decode(e)
 	if err != nil {
 		return c.unreadable(err)
 	}
+	c.broken = nil
 	c.known, c.rec, c.rev = true, rec, e.Revision
 	c.resolveWaiters(ended)
 	return nil
@@ -290,7 +302,8 @@ func (c *core) decode(e Entry) (*record, error) {
 
 // unreadable ends all requests: nothing may be done to such a record.
 func (c *core) unreadable(err error) error {
-	a := answer{err: &recordError{err}}
+	c.broken = &recordError{err}
+	a := answer{err: c.broken}
 	for _, r := range c.queuedRequests() {
 		c.unqueue(r)
 		c.finish(r, a)
@@ -307,13 +320,14 @@ func (c *core) unreadable(err error) error {
 // forget drops what is known of the record.
 func (c *core) forget() { c.known, c.rec, c.rev = false, nil, 0 }
 
-// forgetEpoch drops what is known of a store that turned out to be another. A
-// swap in flight is settled as far as the new one can tell.
+// forgetEpoch drops what is known of a store that turned out to be another. It
+// cannot tell what became of a swap in doubt.
 func (c *core) forgetEpoch() {
-	c.news = nil
-	if c.flight == nil {
-		c.forget()
+	if c.flight != nil {
+		c.abandon()
 	}
+	c.flight, c.news = nil, nil
+	c.forget()
 }
 
 // resolveWaiters answers those whose place is not in the record any more.
@@ -357,6 +371,13 @@ func (c *core) resolveWaiters(ended func(SessionID) bool) {
 		}
 	}
 	c.leaving = slices.DeleteFunc(c.leaving, func(r *request) bool { return r.phase == done })
+}
+
+// dropDone takes finished requests out of the lists.
+func (c *core) dropDone() {
+	isDone := func(r *request) bool { return r.phase == done }
+	c.pending = slices.DeleteFunc(c.pending, isDone)
+	c.leaving = slices.DeleteFunc(c.leaving, isDone)
 }
 
 func without(list []*request, r *request) []*request {

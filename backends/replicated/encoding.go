@@ -73,6 +73,7 @@ func (r *record) encode() []byte {
 // revision of this very record.
 func (h *holder) append(b []byte) []byte {
 	b = appendText(b, h.name)
+	b = binary.BigEndian.AppendUint64(b, h.grant)
 	b = binary.AppendUvarint(b, h.token)
 	if h.token == 0 {
 		b = binary.AppendUvarint(b, h.index)
@@ -131,7 +132,7 @@ func decode(b []byte, revision uint64) (*record, error) {
 	r.eras = d.number()
 	r.anonymous = d.count()
 	r.busySince = d.count()
-	for range d.length(4) {
+	for range d.length(12) {
 		r.holders = append(r.holders, d.holder())
 	}
 	for range d.length(10) {
@@ -248,7 +249,7 @@ func (d *decoder) sessions() []SessionID {
 }
 
 func (d *decoder) holder() holder {
-	h := holder{name: d.text(), token: d.number()}
+	h := holder{name: d.text(), grant: d.fixed(), token: d.number()}
 	if h.token == 0 {
 		if h.index = d.number(); h.index >= grantsPerRevision {
 			d.fail("a revision has fewer grants")

@@ -4,6 +4,10 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/lockgateway/lockgateway/lock"
 )
 
 // Slots that expire. Expiry raises no event: who waits looks at the keys when
@@ -90,30 +94,47 @@ func (c *committer) dueKeys(now time.Time) []uint64 {
 
 // prepareKeys makes the keys that some grants need.
 func (c *committer) prepareKeys(requests []*request) {
+	var (
+		keys    = make([]Expiring, len(requests))
+		errs    = make([]error, len(requests))
+		started = time.Now()
+	)
 	for _, r := range requests {
-		if r.phase == done {
-			continue // it left while another one's key was made
-		}
-		started := time.Now()
-		var key Expiring
-		err := c.call(func(ctx context.Context) (err error) {
-			key, err = c.b.store.NewExpiring(ctx, r.ttl)
-			return err
-		})
+		c.core.discardKey(r) // it is too old
+	}
+	_ = c.call(func(ctx context.Context) error {
+		atOnce(len(requests), func(i int) { keys[i], errs[i] = c.b.store.NewExpiring(ctx, requests[i].ttl) })
+		return errors.Join(errs...)
+	})
+	failed := false
+	for i, r := range requests {
 		switch {
-		case err != nil:
-			if r.phase == pending {
-				c.core.drop(r, answer{err: unavailable(err)})
-			} else if r.phase == queued {
-				c.backOff() // it keeps its place
-				return
-			}
+		case errs[i] != nil && r.phase == pending:
+			c.core.drop(r, answer{err: unavailable(errs[i])})
+		case errs[i] != nil:
+			failed = failed || r.phase == queued // it keeps its place
 		case r.phase == done:
-			c.core.discards = append(c.core.discards, key.ID)
+			c.core.discards = append(c.core.discards, keys[i].ID)
 		default:
-			r.key, r.prepared = key, started
+			r.key, r.prepared = keys[i], started
 		}
 	}
+	if failed {
+		c.backOff()
+	}
+}
+
+// atOnce calls f for each of n, several at a time, and returns when all are done.
+func atOnce(n int, f func(i int)) {
+	var g errgroup.Group
+	g.SetLimit(16)
+	for i := range n {
+		g.Go(func() error {
+			f(i)
+			return nil
+		})
+	}
+	_ = g.Wait()
 }
 
 // estimate fills in how long slots have left, as far as is known.
@@ -124,8 +145,8 @@ func (c *committer) estimate(a *answer) {
 		}
 		return ttl
 	}
-	if a.repeats != 0 {
-		a.acquired.ExpiresIn = left(a.repeats, a.acquired.ExpiresIn)
+	if a.key != 0 {
+		a.acquired.ExpiresIn = left(a.key, a.acquired.ExpiresIn)
 	}
 	for i, key := range a.keys {
 		if key != 0 {
@@ -134,36 +155,53 @@ func (c *committer) estimate(a *answer) {
 	}
 }
 
-// granted is called when a request was answered with a slot that expires. It
-// reports whether the answer may go out: not if the time of the slot began so
-// long before the grant that less is left than was asked for.
+// granted is called when a request was answered with a new key. It reports
+// whether the answer may go out: not if the time of the slot began so long
+// before the grant that less is left than was asked for.
 func (c *committer) granted(r *request) bool {
 	c.noteExpiry(r.key.ID, r.prepared, r.key.TTL)
-	if time.Since(r.prepared) <= r.key.TTL-r.ttl {
+	if !tooOld(r) {
 		return true
 	}
 	c.late = append(c.late, r)
 	return false
 }
 
+func tooOld(r *request) bool { return time.Since(r.prepared) > r.key.TTL-r.ttl }
+
 // restartKeys starts the time of late grants over and answers them. One that
 // has run out is taken off again.
 func (c *committer) restartKeys() {
 	list := c.late
 	c.late = nil
-	for _, r := range list {
-		started := time.Now()
-		err := c.call(func(ctx context.Context) error { return c.b.store.Restart(ctx, r.key) })
-		if err == nil {
+	errs := make([]error, len(list))
+	started := time.Now()
+	_ = c.call(func(ctx context.Context) error {
+		atOnce(len(list), func(i int) { errs[i] = c.b.store.Restart(ctx, list[i].key) })
+		return errors.Join(errs...)
+	})
+	for i, r := range list {
+		if errs[i] == nil {
 			c.noteExpiry(r.key.ID, started, r.key.TTL)
 		}
-		if err != nil || r.gone {
+		if errs[i] != nil || r.gone {
 			c.core.add(giveBackOf(r, r.answer.acquired))
-			r.answer = answer{err: unavailable(err)}
-			if errors.Is(err, ErrExpired) {
-				r.answer.err = errSlotExpired
-			}
+			r.answer = answer{err: lateError(r.answer.repeat, errs[i])}
 		}
 		r.deliver()
 	}
+}
+
+// lateError is the answer to a grant whose time could not be started over. If
+// the holder had the slot before, it now ends with the new key.
+func lateError(repeat bool, err error) error {
+	switch {
+	case err == nil:
+		return nil // nobody hears it
+	case repeat:
+		return lock.ErrOutcomeUnknown
+	case errors.Is(err, ErrExpired):
+		return errSlotExpired
+	}
+	return unavailable(err)
 }

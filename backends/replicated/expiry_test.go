@@ -8,15 +8,15 @@ import (
 	"github.com/lockgateway/lockgateway/lock"
 )
 
-func (w *world) withTTL(holder string, wait, ttl time.Duration) lock.AcquireRequest {
-	req := w.request(holder, wait)
+func (w *world) withTTL(wait, ttl time.Duration) lock.AcquireRequest {
+	req := w.request("a", wait)
 	req.TTL = ttl
 	return req
 }
 
 func TestSlotExpiresForAWaiterElsewhere(t *testing.T) {
 	script(t, strict, 2, func(w *world) {
-		first := w.begin(w.gates[0], w.withTTL("a", 0, 5*time.Second)).acquired()
+		first := w.begin(w.gates[0], w.withTTL(0, 5*time.Second)).acquired()
 		if first.ExpiresIn < 5*time.Second {
 			w.Errorf("the slot expires in %v", first.ExpiresIn)
 		}
@@ -35,7 +35,7 @@ func TestSlotExpiresForAWaiterElsewhere(t *testing.T) {
 
 func TestExpiredSlotIsNotHeldByWhoAsks(t *testing.T) {
 	script(t, strict, 2, func(w *world) {
-		first := w.begin(w.gates[0], w.withTTL("a", 0, time.Second)).acquired()
+		first := w.begin(w.gates[0], w.withTTL(0, time.Second)).acquired()
 		time.Sleep(time.Minute)
 		w.held(w.gates[1], 0)
 		again := w.take(w.gates[0], "a") // B29: a new grant, not a renewal
@@ -47,11 +47,11 @@ func TestExpiredSlotIsNotHeldByWhoAsks(t *testing.T) {
 
 func TestRenewalStartsTheTimeOver(t *testing.T) {
 	script(t, strict, 2, func(w *world) {
-		first := w.begin(w.gates[0], w.withTTL("a", 0, 5*time.Second)).acquired()
+		first := w.begin(w.gates[0], w.withTTL(0, 5*time.Second)).acquired()
 		c := w.begin(w.gates[1], w.request("b", lock.Forever))
 		for range 5 {
 			time.Sleep(4 * time.Second)
-			if res := w.begin(w.gates[1], w.withTTL("a", 0, 5*time.Second)).acquired(); res.Token != first.Token {
+			if res := w.begin(w.gates[1], w.withTTL(0, 5*time.Second)).acquired(); res.Token != first.Token {
 				w.Errorf("a renewal gave another token")
 			}
 		}
@@ -70,7 +70,7 @@ func TestRenewalStartsTheTimeOver(t *testing.T) {
 func TestB30TimeStartsWithTheGrant(t *testing.T) {
 	script(t, strict, 1, func(w *world) {
 		w.take(w.gates[0], "b")
-		c := w.begin(w.gates[0], w.withTTL("a", lock.Forever, 5*time.Second))
+		c := w.begin(w.gates[0], w.withTTL(lock.Forever, 5*time.Second))
 		time.Sleep(30 * time.Second)
 		w.release(w.gates[0], "b", true)
 		c.acquired()
@@ -83,7 +83,7 @@ func TestLateGrantGetsItsFullTime(t *testing.T) {
 	script(t, strict, 2, func(w *world) {
 		w.take(w.gates[0], "")
 		w.release(w.gates[0], "", true)
-		c, h := w.beginHeld(w.gates[0], w.withTTL("a", time.Hour, 4*time.Second))
+		c, h := w.beginHeld(w.gates[0], w.withTTL(time.Hour, 4*time.Second))
 		time.Sleep(900 * time.Millisecond)
 		h.Release(true, true)
 		synctest.Wait()
@@ -99,7 +99,7 @@ func TestGrantThatRanOutIsTakenOffAgain(t *testing.T) {
 	script(t, loose, 2, func(w *world) {
 		w.take(w.gates[0], "")
 		w.release(w.gates[0], "", true)
-		c, h := w.beginHeld(w.gates[0], w.withTTL("a", time.Hour, time.Second))
+		c, h := w.beginHeld(w.gates[0], w.withTTL(time.Hour, time.Second))
 		h.Lose()
 		w.cluster.Cut(w.stores[0])
 		time.Sleep(10 * time.Second)

@@ -3,7 +3,6 @@ package replicated
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -18,7 +17,7 @@ type gateways struct {
 	mu       sync.Mutex // guards all below
 	session  Session    // nil: there is none now
 	ended    map[SessionID]bool
-	forgot   map[SessionID]bool // ended, and not seen since ended was emptied last
+	before   map[SessionID]bool // those that were in ended when it was full last
 	lostOnes chan Session       // a session that a swap found ended
 }
 
@@ -60,7 +59,7 @@ func (g *gateways) open(ctx context.Context) Session {
 		if err == nil {
 			return session
 		}
-		timer := time.NewTimer(pause/2 + rand.N(pause/2))
+		timer := time.NewTimer(pause/2 + anyUpTo(pause/2))
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
@@ -91,7 +90,7 @@ func (g *gateways) watch(ctx context.Context, session Session) bool {
 func (g *gateways) lost(session Session) {
 	select {
 	case g.lostOnes <- session:
-	default: // run is about to see an equal one, or Done
+	default: // run is about to see one; if that is not it, another swap finds it
 	}
 }
 
@@ -117,7 +116,7 @@ func (g *gateways) current() Session {
 func (g *gateways) hasEnded(s SessionID) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.ended[s] || g.forgot[s]
+	return g.ended[s] || g.before[s]
 }
 
 // noteEnded notes that a session has ended, and tells the locks that have
@@ -125,10 +124,10 @@ func (g *gateways) hasEnded(s SessionID) bool {
 func (g *gateways) noteEnded(s SessionID) {
 	g.mu.Lock()
 	own := g.session != nil && g.session.ID() == s
-	known := g.ended[s] || g.forgot[s]
+	known := g.ended[s] || g.before[s]
 	if !known {
 		if len(g.ended) >= keptEnded {
-			g.forgot, g.ended = g.ended, make(map[SessionID]bool)
+			g.before, g.ended = g.ended, make(map[SessionID]bool)
 		}
 		g.ended[s] = true
 	}

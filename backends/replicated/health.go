@@ -2,11 +2,17 @@ package replicated
 
 import (
 	"errors"
+	"math/rand/v2"
 	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
 )
+
+// anyUpTo is a random time, so that gateways do not act in step.
+func anyUpTo(d time.Duration) time.Duration {
+	return rand.N(d + 1) //nolint:gosec // Not a secret.
+}
 
 // pace is how long a swap takes lately.
 type pace struct{ average atomic.Int64 }
@@ -42,9 +48,4 @@ func (b *Backend) noteCall(err error) {
 	if h.down.CompareAndSwap(false, true) {
 		h.log.Error("the lock store does not answer, or refuses; requests get 503 or 504 until it does", zap.Error(err))
 	}
-}
-
-// noteRecord tells the log of a record that cannot be read.
-func (b *Backend) noteRecord(err error) {
-	b.log.Error("a lock record in the store cannot be read; the lock is not served, and the record left as it is", zap.Error(err))
 }

@@ -2,7 +2,6 @@ package replicated
 
 import (
 	"context"
-	"math/rand/v2"
 	"time"
 )
 
@@ -26,7 +25,7 @@ func (c *committer) look() {
 	check := !c.checkAt.IsZero() && !now.Before(c.checkAt)
 	if check || c.reread {
 		c.reread = false
-		c.checkAt = now.Add(rereadEvery/2 + rand.N(rereadEvery/2))
+		c.checkAt = now.Add(rereadEvery/2 + anyUpTo(rereadEvery/2))
 		c.read(nil)
 	}
 	if check {
@@ -44,20 +43,41 @@ func (c *committer) checkSessions(now time.Time) {
 		if c.ended(s) {
 			continue
 		}
-		err := c.call(func(ctx context.Context) error {
-			over, err := c.b.store.SessionEnded(ctx, s)
-			if over && err == nil {
-				c.b.gateways.noteEnded(s) // locks other committers, and this one
-			}
-			return err
-		})
-		if err != nil {
+		if c.ask(s) != nil {
 			return
 		}
 	}
 	if c.core.rec != nil {
 		c.stall.see(c.core, now, 2*c.b.store.SessionTTL())
 	}
+}
+
+// crowded reports whether the record has the batch numbers of so many sessions
+// that it is time to find out which have ended: those before this gateway
+// started raise no event.
+func (c *committer) crowded() bool {
+	return c.core.rec != nil && len(c.core.rec.batches) >= keptBatches && time.Since(c.askedAt) > time.Minute
+}
+
+// askOldest asks for the oldest sessions in the record.
+func (c *committer) askOldest() {
+	c.askedAt = time.Now()
+	for _, b := range c.core.rec.batches[:keptBatches/2] {
+		if b.session != c.core.session && !c.ended(b.session) && c.ask(b.session) != nil {
+			return
+		}
+	}
+}
+
+// ask finds out whether a session has ended.
+func (c *committer) ask(s SessionID) error {
+	return c.call(func(ctx context.Context) error {
+		over, err := c.b.store.SessionEnded(ctx, s)
+		if over && err == nil {
+			c.b.gateways.noteEnded(s) // locks other committers, and this one
+		}
+		return err
+	})
 }
 
 // stall finds a gateway that lives, as far as its session tells, and does not

@@ -14,6 +14,10 @@ type world struct {
 	now    int64  // Unix milliseconds, for people
 	ended  func(SessionID) bool
 	life   func(key uint64) life
+
+	// tooOld reports whether the key that was made for a request has run for
+	// so long that the grant should have another one.
+	tooOld func(*request) bool
 }
 
 // life is what is known of an expiring key.
@@ -95,8 +99,7 @@ type plan struct {
 	negative []*request // whose answers are as true as the record is new
 
 	wasReset bool
-	claimed  map[nameHash]bool
-	handled  map[*request]bool // pending acquires that joined a ticket
+	joined   map[*request]bool // pending acquires whose holder has a ticket; true: they share it
 	grants   uint64            // named ones
 	room     int64             // free slots that no ticket before the present one is entitled to
 	waits    int64             // length of the queue; -1: not known
@@ -146,7 +149,7 @@ func (p *plan) giveBack() {
 		if r.holder != "" && held != nil {
 			key = held.expiring
 		}
-		found := false
+		var found bool
 		if r.holder == "" {
 			found = p.next.giveBackAnonymous(r.era)
 		} else if found = p.next.giveBackNamed(r.holder, r.token); found && p.next.holder(r.holder) == nil {
@@ -195,7 +198,8 @@ func (p *plan) reset() {
 
 func (p *plan) release() {
 	for _, r := range p.of(releaseRequest) {
-		released, before := false, len(p.next.queue)
+		before := len(p.next.queue)
+		var released bool
 		if r.holder == "" {
 			released = p.next.releaseAnonymous()
 		} else {
@@ -214,6 +218,19 @@ func (p *plan) release() {
 			continue
 		}
 		p.changed = true
+		if r.holder != "" {
+			p.withdraw(r.hash)
+		}
+	}
+}
+
+// withdraw answers the queued requests here of a name that was released: their
+// place is gone, also if the name gets another in this batch.
+func (p *plan) withdraw(hash nameHash) {
+	for _, r := range p.core.named[hash] {
+		if !r.leaving {
+			p.answer(r, answer{})
+		}
 	}
 }
 
@@ -254,9 +271,9 @@ func (p *plan) repeat(h *holder, r *request) {
 	p.setKey(h, r)
 	p.changed = true
 	p.asking = append(p.asking, r)
-	a := answer{acquired: lock.AcquireResult{Acquired: true, Value: p.next.held(), ExpiresIn: h.ttl}}
+	a := answer{acquired: lock.AcquireResult{Acquired: true, Value: p.next.held(), ExpiresIn: h.ttl}, repeat: true}
 	if r.ttl <= 0 {
-		a.repeats = h.expiring
+		a.key = h.expiring
 	}
 	p.outcomes = append(p.outcomes, outcome{request: r, what: isAnswered, holder: h.name, answer: a})
 }
@@ -267,7 +284,7 @@ func (p *plan) setKey(h *holder, r *request) {
 	if r.ttl <= 0 {
 		return
 	}
-	if r.key.ID == 0 {
+	if r.key.ID == 0 || p.tooOld(r) {
 		p.keyless = append(p.keyless, r)
 		return
 	}
@@ -290,11 +307,11 @@ func (p *plan) joinTickets() {
 		if i < 0 {
 			continue
 		}
-		if p.handled == nil {
-			p.handled = make(map[*request]bool)
+		if p.joined == nil {
+			p.joined = make(map[*request]bool)
 		}
-		p.handled[r] = true
-		if r.try && p.placesBefore(i) >= free {
+		p.joined[r] = false
+		if r.try {
 			p.refuse(r, answer{})
 			continue
 		}
@@ -306,6 +323,7 @@ func (p *plan) joinTickets() {
 			t.waits = append(t.waits, p.core.session)
 			p.changed = true
 		}
+		p.joined[r] = true
 		if p.placesBefore(i) >= free {
 			p.changed = true // it is queued, which only a swap makes true
 			p.outcomes = append(p.outcomes, outcome{request: r, what: isQueued})
@@ -377,7 +395,7 @@ func (p *plan) claimNamed(t *ticket) (used bool) {
 		}
 	}
 	for _, r := range p.of(acquireRequest) {
-		if p.handled[r] && r.hash == t.hash {
+		if p.joined[r] && r.hash == t.hash {
 			list = append(list, r)
 		}
 	}
@@ -398,6 +416,7 @@ func (p *plan) grantAnonymous(r *request) {
 // grantNamed gives one slot to all the requests, which are of one holder.
 func (p *plan) grantNamed(list []*request, waits []SessionID) {
 	h := p.next.takeNamed(list[0].holder, p.grants, p.now)
+	h.grant = p.random + p.grants
 	p.grants++
 	p.room--
 	h.waits = waits
@@ -416,7 +435,7 @@ func (p *plan) grantNamed(list []*request, waits []SessionID) {
 // acquire grants what is free to new requests, and puts the others at the end.
 func (p *plan) acquire() {
 	for _, r := range p.of(acquireRequest) {
-		if p.handled[r] {
+		if _, ok := p.joined[r]; ok {
 			continue
 		}
 		named := r.holder != ""
@@ -429,11 +448,16 @@ func (p *plan) acquire() {
 				continue // the next batch has its turn
 			}
 		}
-		need := runSize
-		if named {
+		need := 0
+		switch {
+		case named:
 			need = holderSize(len(r.holder)) + 8
+		case !p.next.endsWithRunOf(p.core.session):
+			need = runSize
 		}
 		switch {
+		case r.try && (p.room == 0 || len(p.next.queue) > 0):
+			p.refuse(r, answer{}) // it would have to queue
 		case named && p.next.namedTicket(r.hash) >= 0: // made by this batch
 			p.queue(r, 0)
 		case p.room > 0 && named && p.tooLarge(need):
@@ -444,8 +468,6 @@ func (p *plan) acquire() {
 			} else {
 				p.grantAnonymous(r)
 			}
-		case r.try:
-			p.refuse(r, answer{})
 		case r.maxWaiters > 0 && p.queueLength() >= r.maxWaiters:
 			p.refuse(r, answer{err: &lock.LimitError{Limit: "max_waiters", Max: r.maxWaiters}})
 		case p.tooLarge(need):
@@ -461,10 +483,6 @@ func (p *plan) acquire() {
 
 // queue makes a place for a request.
 func (p *plan) queue(r *request, run uint64) {
-	if r.try {
-		p.refuse(r, answer{})
-		return
-	}
 	p.changed = true
 	if r.holder != "" {
 		p.next.enqueueNamed(p.core.session, r.holder, r.hash)
@@ -509,7 +527,7 @@ func (p *plan) decide() step {
 		return step{}
 	}
 	if keys := p.doubtfulKeys(); len(keys) > 0 {
-		return step{kind: lookAtKeys, keys: keys, requests: slices.Clone(c.pending)}
+		return step{kind: lookAtKeys, keys: keys, requests: p.asking}
 	}
 	if len(p.keyless) > 0 {
 		return step{kind: prepareKeys, requests: p.keyless}
@@ -559,10 +577,10 @@ func (p *plan) answerConfirmed() bool {
 	for _, o := range p.outcomes {
 		if o.request.confirmed {
 			any = true
-			p.core.pending = without(p.core.pending, o.request)
 			p.core.answered(o, p.core.rec)
 		}
 	}
+	p.core.dropDone()
 	return any
 }
 

@@ -39,6 +39,9 @@ type generation struct{ created, resets uint64 }
 type holder struct {
 	name string
 
+	// grant tells this grant from later ones of the same name. It is random.
+	grant uint64
+
 	// token is the fencing token. It is 0 from the grant until the revision of
 	// the granting swap is known; index then says which grant of it this is.
 	token uint64
@@ -218,4 +221,4 @@ func (r *record) size() int {
 
 const runSize = 28
 
-func holderSize(nameLength int) int { return nameLength + 64 }
+func holderSize(nameLength int) int { return nameLength + 72 }

@@ -39,7 +39,7 @@ type request struct {
 	answer    answer        // once done
 	delivered chan struct{} // closed when the caller may have the answer
 	done      func()        // called once, with the committer's mutex held; may be nil
-	hurry     func()        // called when the session is lost while the request is in a swap; may be nil
+	hurry     func()        // called once, when the session is lost while the request is in a swap; may be nil
 }
 
 // answer is the result of a request; which fields count depends on its kind.
@@ -49,8 +49,9 @@ type answer struct {
 	value    lock.Value
 	err      error
 
-	repeats uint64   // acquired: the key that the slot had before; 0: none
-	keys    []uint64 // value: of the holders, 0 for those that do not expire
+	repeat bool     // acquired: the slot was the holder's already
+	key    uint64   // acquired: the key that the slot keeps; 0: none, or a new one
+	keys   []uint64 // value: of the holders, 0 for those that do not expire
 }
 
 type kind uint8

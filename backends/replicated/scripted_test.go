@@ -2,10 +2,15 @@ package replicated_test
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/lockgateway/lockgateway/backends/replicated"
 	"github.com/lockgateway/lockgateway/backends/replicated/hostile"
@@ -327,6 +332,81 @@ func TestUnreadableRecordIsLeftAlone(t *testing.T) {
 		}
 		w.key = stormKey(w.T, "1/other")
 		w.take(w.gates[0], "")
+	})
+}
+
+// What is logged of a record that cannot be read is one line, not one per
+// request.
+func TestUnreadableRecordIsLoggedOnce(t *testing.T) {
+	script(t, strict, 0, func(w *world) {
+		core, logs := observer.New(zap.WarnLevel)
+		g := replicated.New(w.cluster.Open(), replicated.Options{Logger: zap.New(core)})
+		w.gates = append(w.gates, g)
+		w.cluster.Put(w.key.Name(), []byte("something else"))
+		for range 3 {
+			w.begin(g, w.request("", time.Second)).failed(lock.ErrUnavailable)
+			w.begin(g, w.request("", 0)).failed(lock.ErrUnavailable)
+			if _, err := g.Value(w.Context(), w.key, false); !errors.Is(err, lock.ErrUnavailable) {
+				w.Errorf("value failed with %v", err)
+			}
+		}
+		if n := logs.Len(); n != 1 {
+			w.Errorf("%d lines were logged: %v", n, logs.All())
+		}
+		for _, line := range logs.All() {
+			if strings.Contains(line.Message+fmt.Sprint(line.ContextMap()), w.key.ID()+" ") {
+				w.Errorf("a lock id was logged: %v", line)
+			}
+		}
+	})
+}
+
+// Where a store has removed the record of an idle lock, it is made again.
+func TestForgottenRecordIsMadeAnew(t *testing.T) {
+	for name, config := range map[string]hostile.Config{"Strict": strict, "Loose": loose} {
+		t.Run(name, func(t *testing.T) {
+			script(t, config, 1, func(w *world) {
+				w.take(w.gates[0], "")
+				w.release(w.gates[0], "", true)
+				w.cluster.Forget(w.key.Name())
+				w.take(w.gates[0], "")
+				w.held(w.gates[0], 1)
+			})
+		})
+	}
+}
+
+// A lock that is idle again, since others resolved its waiters, is not followed
+// for ever.
+func TestNothingFollowsAnIdleLock(t *testing.T) {
+	script(t, strict, 2, func(w *world) {
+		w.take(w.gates[0], "")
+		c := w.begin(w.gates[1], w.request("", lock.Forever))
+		if err := w.gates[0].Reset(w.Context(), w.key); err != nil {
+			w.Fatal(err)
+		}
+		c.refused()
+		time.Sleep(time.Minute)
+		if n := w.cluster.Counts().Follows; n != 0 {
+			w.Errorf("%d follows are left", n)
+		}
+	})
+}
+
+func TestRestoreWhileASwapIsInDoubt(t *testing.T) {
+	script(t, strict, 1, func(w *world) {
+		w.take(w.gates[0], "a")
+		backup := w.cluster.Snapshot()
+		w.release(w.gates[0], "a", true)
+		c, h := w.beginHeld(w.gates[0], w.request("b", 0))
+		w.cluster.Restore(backup)
+		h.Release(false, false)
+		<-c.done
+		if c.err == nil {
+			w.Errorf("acquire gave %+v; want an error", c.res)
+		}
+		w.release(w.gates[0], "a", true)
+		w.take(w.gates[0], "c")
 	})
 }
 

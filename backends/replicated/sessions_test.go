@@ -132,6 +132,47 @@ func (w *world) freezeSwaps(store replicated.Store) (stop func()) {
 	}
 }
 
+// Sessions may come and go while a swap stays in doubt.
+func TestSessionsEndWhileASwapIsInDoubt(t *testing.T) {
+	script(t, strict, 2, func(w *world) {
+		w.take(w.gates[1], "")
+		stop := w.freezeSwaps(w.stores[0])
+		c := w.begin(w.gates[0], w.request("", lock.Forever))
+		for range 3 {
+			w.cluster.EndSessions(w.stores[0])
+			time.Sleep(time.Second)
+		}
+		<-c.done
+		if c.err == nil {
+			w.Errorf("acquire gave %+v; want an error", c.res)
+		}
+		stop()
+		w.release(w.gates[1], "", true)
+		w.take(w.gates[0], "")
+	})
+}
+
+// The record of a lock that is used for long does not grow with the gateways
+// that there ever were.
+func TestEndedSessionsAreForgotten(t *testing.T) {
+	script(t, loose, 1, func(w *world) {
+		for range 150 {
+			g := replicated.New(w.cluster.Open(), replicated.Options{})
+			w.take(g, "")
+			w.release(g, "", true)
+			if err := g.Close(); err != nil {
+				w.Error(err)
+			}
+			time.Sleep(time.Minute)
+			w.take(w.gates[0], "")
+			w.release(w.gates[0], "", true)
+		}
+		if n := len(w.cluster.Record(w.key.Name()).Value); n > 1000 {
+			w.Errorf("the record has %d bytes", n)
+		}
+	})
+}
+
 func TestLostNewsIsMadeUpForByReading(t *testing.T) {
 	config := strict
 	config.Faults.EventLoss = 1

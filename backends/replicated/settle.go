@@ -2,6 +2,7 @@ package replicated
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/lockgateway/lockgateway/lock"
 )
@@ -36,17 +37,17 @@ func (c *core) swapDone(res SwapResult, err error, notApplied bool, ended func(S
 		c.rec.resolve(res.Entry.Revision)
 		c.rev = res.Entry.Revision
 		c.notApplied(false)
-		c.settled(nil, ended)
+		c.settled(nil, false, ended)
 		return true
 	case err == nil && res.Applied:
 		c.land(res.Entry.Revision)
-		c.settled(nil, ended)
+		c.settled(nil, false, ended)
 		return true
 	case err == nil:
-		return c.refusedWith(res.Entry, ended)
+		return c.refusedWith(res.Entry, c.linear, ended)
 	case notApplied && !f.doubt:
 		c.notApplied(false)
-		c.settled(nil, ended)
+		c.settled(nil, false, ended)
 		return true
 	case !notApplied:
 		f.doubt, f.fenced = true, false
@@ -71,7 +72,7 @@ func (c *core) readDone(e Entry, requests []*request, ended func(SessionID) bool
 		if c.judge(f, e, ended) == proves {
 			return c.judgeNews(ended), nil
 		}
-		return c.refusedWith(e, ended), nil
+		return c.refusedWith(e, c.linear, ended), nil
 	}
 	err = c.learn(e, c.linear, ended)
 	for _, r := range requests {
@@ -83,8 +84,8 @@ func (c *core) readDone(e Entry, requests []*request, ended func(SessionID) bool
 }
 
 // refusedWith takes the record that the store has instead of the one that the
-// swap in flight expects.
-func (c *core) refusedWith(e Entry, ended func(SessionID) bool) (settled bool) {
+// swap in flight expects. Current says that it is as new as the swap.
+func (c *core) refusedWith(e Entry, current bool, ended func(SessionID) bool) (settled bool) {
 	f := c.flight
 	v := refused
 	if f.doubt {
@@ -96,11 +97,14 @@ func (c *core) refusedWith(e Entry, ended func(SessionID) bool) (settled bool) {
 	case applied:
 		c.landUnseen(e)
 	case refused:
-		c.notApplied(c.linear)
+		c.notApplied(current)
 	case undecidable:
 		c.abandon()
 	}
-	c.settled(&e, ended)
+	c.settled(&e, current, ended)
+	if c.known && c.rev == f.expect {
+		c.forget() // the store has another one, whatever it has just shown
+	}
 	return true
 }
 
@@ -140,18 +144,18 @@ func (c *core) judgeNews(ended func(SessionID) bool) bool {
 	if c.news == nil || !c.flight.doubt || c.judge(c.flight, *c.news, ended) == proves {
 		return false
 	}
-	return c.refusedWith(*c.news, ended)
+	return c.refusedWith(*c.news, false, ended)
 }
 
 // settled ends the flight: what was learnt meanwhile counts now.
-func (c *core) settled(e *Entry, ended func(SessionID) bool) {
+func (c *core) settled(e *Entry, current bool, ended func(SessionID) bool) {
 	news := c.news
 	c.flight, c.news = nil, nil
 	if c.known {
 		c.resolveWaiters(ended)
 	}
 	if e != nil {
-		_ = c.learn(*e, c.linear, ended) // an error has answered the requests
+		_ = c.learn(*e, current, ended) // an error has answered the requests
 	}
 	if news != nil {
 		_ = c.learn(*news, false, ended)
@@ -178,7 +182,7 @@ func (c *core) landUnseen(e Entry) {
 	}
 	for i := range f.next.holders {
 		if h := &f.next.holders[i]; h.token == 0 {
-			if kept := later.holder(h.name); kept != nil {
+			if kept := later.holder(h.name); kept != nil && kept.grant == h.grant {
 				h.token = kept.token
 			}
 		}
@@ -191,9 +195,7 @@ func (c *core) landUnseen(e Entry) {
 func (c *core) deliver(rec *record) {
 	f := c.flight
 	c.discards = append(c.discards, f.unnamed...)
-	for _, o := range f.outcomes {
-		c.pendingDone(o.request)
-	}
+	c.pending = slices.DeleteFunc(c.pending, func(r *request) bool { return r.flying })
 	for _, o := range f.outcomes {
 		r := o.request
 		r.flying = false
@@ -208,46 +210,36 @@ func (c *core) deliver(rec *record) {
 		}
 		c.answered(o, rec)
 	}
+	c.dropDone()
 }
 
-// pendingDone takes a request out of pending, if it is there.
-func (c *core) pendingDone(r *request) {
-	if r.phase == pending {
-		c.pending = without(c.pending, r)
-	}
-}
-
-// answered finishes the request of an outcome that has come true.
+// answered finishes the request of an outcome that has come true. The caller
+// drops it from the lists.
 func (c *core) answered(o outcome, rec *record) {
 	r := o.request
 	if r.phase == queued {
 		c.unqueue(r)
-		c.leaving = without(c.leaving, r)
 	}
 	a := o.answer
-	switch o.what {
-	case isValue:
+	if o.what == isValue {
 		a.describe(rec)
-	case isAnswered:
-		if o.holder != "" {
-			h := rec.holder(o.holder)
-			if h == nil || h.token == 0 {
-				// Committed, and ended by somebody before its token was known:
-				// the holder was released, or the lock was reset, or it expired.
-				a = answer{}
-				if h != nil && h.expiring != 0 {
-					a.err = errSlotExpired
-				}
-				break
-			}
-			a.acquired.Token = h.token
-			if r.key.ID != 0 && h.expiring == r.key.ID {
-				c.finish(r, a)
-				return
+	}
+	uses := uint64(0) // the key that the slot has
+	if o.holder != "" {
+		if h := rec.holder(o.holder); h != nil && h.token != 0 {
+			a.acquired.Token, uses = h.token, h.expiring
+		} else {
+			// Committed, and ended by somebody before its token was known: the
+			// holder was released, or the lock was reset, or it expired.
+			a = answer{}
+			if h != nil && h.expiring != 0 {
+				a.err = errSlotExpired
 			}
 		}
 	}
-	c.discardKey(r)
+	if r.key.ID != uses {
+		c.discardKey(r)
+	}
 	c.finish(r, a)
 }
 
@@ -262,7 +254,6 @@ func (c *core) notApplied(confirmed bool) {
 		c.discardKey(r) // it may be too old for another try
 		switch {
 		case r.phase == pending && r.gone && r.kind != giveBackRequest:
-			c.pending = without(c.pending, r)
 			c.finish(r, answer{})
 		case r.phase == pending && r.leaving:
 			r.try = true
@@ -273,6 +264,7 @@ func (c *core) notApplied(confirmed bool) {
 			c.leaving = append(c.leaving, r)
 		}
 	}
+	c.dropDone()
 	if f.expect == 0 {
 		c.forget() // the guess that there is no record was wrong, or is untested
 	}
@@ -282,14 +274,13 @@ func (c *core) notApplied(confirmed bool) {
 func (c *core) abandon() {
 	for _, o := range c.flight.outcomes {
 		r := o.request
-		c.pendingDone(r)
 		if r.phase == queued {
 			c.unqueue(r)
-			c.leaving = without(c.leaving, r)
 		}
 		c.discardKey(r)
 		c.finish(r, answer{err: lock.ErrOutcomeUnknown})
 	}
+	c.dropDone()
 	c.forget()
 }
 
@@ -299,9 +290,9 @@ func (c *core) abandon() {
 func (c *core) fail(err error) {
 	for _, o := range c.flight.outcomes {
 		if r := o.request; r.phase == pending && r.kind != giveBackRequest {
-			c.pending = without(c.pending, r)
 			c.discardKey(r)
 			c.finish(r, answer{err: err})
 		}
 	}
+	c.dropDone()
 }

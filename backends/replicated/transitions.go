@@ -121,14 +121,18 @@ func (r *record) reset() {
 // enqueueRun adds a place for a request without a name at the end. It returns
 // the run that the place is in: the last one, if it is the session's own.
 func (r *record) enqueueRun(s SessionID, run uint64) uint64 {
-	if n := len(r.queue); n > 0 {
-		if last := &r.queue[n-1]; !last.named() && last.session == s {
-			last.count++
-			return last.run
-		}
+	if r.endsWithRunOf(s) {
+		last := &r.queue[len(r.queue)-1]
+		last.count++
+		return last.run
 	}
 	r.queue = append(r.queue, ticket{session: s, run: run, count: 1})
 	return run
+}
+
+func (r *record) endsWithRunOf(s SessionID) bool {
+	n := len(r.queue)
+	return n > 0 && !r.queue[n-1].named() && r.queue[n-1].session == s
 }
 
 // enqueueNamed adds a place for a holder at the end, or joins the one it has.
