@@ -162,10 +162,16 @@ func (h *Handler) writeFailure(w http.ResponseWriter, r *http.Request, req lockh
 // writeError answers an operation that failed. An error of a kind that backends
 // must not return is logged, and taken for the worst.
 func (h *Handler) writeError(w http.ResponseWriter, req lockhttp.Request, err error) {
-	var limit *lock.LimitError
+	var (
+		limit  *lock.LimitError
+		record *lock.RecordError
+	)
 	switch {
 	case errors.As(err, &limit):
 		lockhttp.WriteProblem(w, lockhttp.Unavailable(limit.Error(), false))
+		return
+	case errors.As(err, &record):
+		lockhttp.WriteProblem(w, lockhttp.Unavailable(record.Error(), false))
 		return
 	case errors.Is(err, lock.ErrClosing):
 		lockhttp.WriteProblem(w, lockhttp.Unavailable(lock.ErrClosing.Error(), true))

@@ -33,3 +33,23 @@ func (e *LimitError) Error() string {
 
 // Is reports that a reached limit is a kind of ErrUnavailable.
 func (e *LimitError) Is(target error) bool { return target == ErrUnavailable }
+
+// RecordError says that the store has something under a lock's key that this
+// version cannot read, and therefore neither serves nor overwrites. It is an
+// [ErrUnavailable]. Its text names the key, and may be shown to clients of the
+// lock only.
+type RecordError struct {
+	Key string // in the store
+	Err error  // what is wrong with it
+}
+
+// Error names the key and what is wrong.
+func (e *RecordError) Error() string {
+	return fmt.Sprintf("the store's record %q of this lock cannot be read, and is left as it is; nothing was changed: %v", e.Key, e.Err)
+}
+
+// Is reports that such a record is a kind of ErrUnavailable.
+func (e *RecordError) Is(target error) bool { return target == ErrUnavailable }
+
+// Unwrap returns what is wrong.
+func (e *RecordError) Unwrap() error { return e.Err }

@@ -164,6 +164,7 @@ func (c *committer) unuse() {
 func (b *Backend) newCommitter(sh *shard, key lock.Key) *committer {
 	stored, name := storeKey(key)
 	c := &committer{b: b, shard: sh, key: stored, core: newCore(key.Max(), name, b.store.Linearizable())}
+	c.core.key = stored
 	c.nudge = make(chan struct{}, 1)
 	c.epoch = b.store.Epoch()
 	if c.session = b.gateways.current(); c.session != nil {

@@ -16,7 +16,8 @@ import (
 // waits; a request is in pending, in a run, or in named, or it is done.
 type core struct {
 	max    int64
-	name   string // the lock's, if the store's key is a hash of it
+	key    string // of the record in the store
+	name   string // the lock's, if the key is a hash of it
 	linear bool   // the store's reads are linearizable
 
 	session SessionID // 0: there is none now
@@ -302,8 +303,8 @@ func (c *core) decode(e Entry) (*record, error) {
 
 // unreadable ends all requests: nothing may be done to such a record.
 func (c *core) unreadable(err error) error {
-	c.broken = &recordError{err}
-	a := answer{err: c.broken}
+	c.broken = err
+	a := answer{err: &lock.RecordError{Key: c.key, Err: err}}
 	for _, r := range c.queuedRequests() {
 		c.unqueue(r)
 		c.finish(r, a)

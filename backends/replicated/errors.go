@@ -19,17 +19,5 @@ var (
 	errSlotExpired = fmt.Errorf("%w: the slot expired before the answer", lock.ErrUnavailable)
 )
 
-// recordError says that the store has something under a lock's key that this
-// gateway cannot read, and therefore neither serves nor overwrites.
-type recordError struct{ cause error }
-
-func (e *recordError) Error() string {
-	return fmt.Sprintf("the store's record of this lock cannot be read, and is left as it is: %v", e.cause)
-}
-
-func (e *recordError) Is(target error) bool { return target == lock.ErrUnavailable }
-
-func (e *recordError) Unwrap() error { return e.cause }
-
 // tooLarge is the answer to an acquire that the record has no room for.
 var tooLarge = &lock.LimitError{Limit: "record size in bytes", Max: maxRecordSize}

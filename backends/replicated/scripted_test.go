@@ -315,7 +315,11 @@ func TestUnreadableRecordIsLeftAlone(t *testing.T) {
 	script(t, strict, 1, func(w *world) {
 		for _, value := range []string{"something else", "LG\xff\x00newer"} {
 			w.cluster.Put(w.key.Name(), []byte(value))
-			w.begin(w.gates[0], w.request("", time.Minute)).failed(lock.ErrUnavailable)
+			c := w.begin(w.gates[0], w.request("", time.Minute))
+			c.failed(lock.ErrUnavailable)
+			if record := (*lock.RecordError)(nil); !errors.As(c.err, &record) || record.Key != w.key.Name() {
+				w.Errorf("the error is %v; want one that names the key", c.err)
+			}
 			w.begin(w.gates[0], w.request("a", 0)).failed(lock.ErrUnavailable)
 			if _, err := w.gates[0].Release(w.Context(), w.key, ""); !errors.Is(err, lock.ErrUnavailable) {
 				w.Errorf("release failed with %v", err)

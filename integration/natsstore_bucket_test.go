@@ -1,0 +1,100 @@
+package integration_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/lockgateway/lockgateway/integration/natstest"
+)
+
+func TestNATSStoreMakesItsBucket(t *testing.T) {
+	t.Parallel()
+	cluster := natstest.StartCluster(t, 3, natstest.Options{})
+	o := natsOptions(cluster.URLs()...)
+	o.MaxBytes = 64 << 20
+	s := openNATSSession(t, o)
+	s.create("a")
+	js := cluster.JetStream(t)
+	stream, err := js.Stream(s.ctx, natsStream)
+	s.must(err)
+	c := stream.CachedInfo().Config
+	if c.Replicas != 3 || c.MaxBytes != 64<<20 || c.MaxMsgsPerSubject != 1 || c.SubjectDeleteMarkerTTL != 0 || !c.AllowMsgTTL || c.Discard != jetstream.DiscardNew {
+		t.Errorf("the bucket is %+v", c)
+	}
+	// Operators look at it with what they know.
+	kv, err := js.KeyValue(s.ctx, natsBucket)
+	s.must(err)
+	if e, err := kv.Get(s.ctx, "locks.YQ"); err != nil || string(e.Value()) != "created" {
+		t.Errorf("the key-value store has %v, error %v", e, err)
+	}
+}
+
+func TestNATSStoreChecksABucketThatIsThere(t *testing.T) {
+	t.Parallel()
+	cluster := natstest.Start(t, natstest.Options{})
+	js := cluster.JetStream(t)
+	for _, c := range []struct {
+		name    string
+		change  func(*jetstream.StreamConfig)
+		refusal string
+		warning string
+	}{
+		{"AsItIsMade", func(*jetstream.StreamConfig) {}, "", ""},
+		{"History", func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject = 5 }, "history", ""},
+		{"MaxAge", func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour }, "max_age", ""},
+		{"MarkerTTL", func(c *jetstream.StreamConfig) { c.SubjectDeleteMarkerTTL = time.Minute }, "subject_delete_marker_ttl", ""},
+		{"NoMessageTTL", func(c *jetstream.StreamConfig) { c.AllowMsgTTL = false }, "allow_msg_ttl", ""},
+		{"DiscardOld", func(c *jetstream.StreamConfig) { c.Discard, c.MaxBytes = jetstream.DiscardOld, 1<<20 }, "discard must be new", ""},
+		{"DiscardNewPerSubject", func(c *jetstream.StreamConfig) { c.DiscardNewPerSubject = true }, "discard_new_per_subject", ""},
+		{"WorkQueue", func(c *jetstream.StreamConfig) { c.Retention = jetstream.WorkQueuePolicy }, "retention", ""},
+		{"SmallMessages", func(c *jetstream.StreamConfig) { c.MaxMsgSize = 1 << 10 }, "max_msg_size", ""},
+		{"OtherSubjects", func(c *jetstream.StreamConfig) { c.Subjects = append(c.Subjects, "more") }, "subjects", ""},
+		{"Async", func(c *jetstream.StreamConfig) { c.PersistMode = jetstream.AsyncPersistMode }, "persist_mode", ""},
+		{"NoRePublish", func(c *jetstream.StreamConfig) { c.RePublish = nil }, "", "publish changes again"},
+		{"RePublishOfHeaders", func(c *jetstream.StreamConfig) { c.RePublish.HeadersOnly = true }, "", "publish changes again"},
+		{"Memory", func(c *jetstream.StreamConfig) { c.Storage = jetstream.MemoryStorage }, "", "in memory"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			bucket := "bucket-" + c.name
+			config := jetstream.StreamConfig{
+				Name: "KV_" + bucket, Subjects: []string{"$KV." + bucket + ".>"}, MaxMsgsPerSubject: 1,
+				Discard: jetstream.DiscardNew, AllowMsgTTL: true, AllowRollup: true, DenyDelete: true, AllowDirect: true,
+				RePublish: &jetstream.RePublish{Source: "$KV." + bucket + ".locks.>", Destination: "lockgateway." + bucket + ".>"},
+			}
+			c.change(&config)
+			if _, err := js.CreateStream(t.Context(), config); err != nil {
+				t.Fatal(err)
+			}
+			o := natsOptions(cluster.URLs()...)
+			o.Name = bucket
+			core, logs := observer.New(zap.WarnLevel)
+			o.Logger = zap.New(core)
+			if c.refusal != "" {
+				s := openNATS(t, o)
+				defer s.Close()
+				_, err := s.swapWithin(5*time.Second, change)
+				s.refused(err, c.refusal)
+				return
+			}
+			s := openNATSSession(t, o)
+			e := s.create("a")
+			news := s.follow("a")
+			s.next(news)
+			if got := s.get("a"); got.Revision != e.Revision {
+				t.Errorf("the record has revision %d; want %d", got.Revision, e.Revision)
+			}
+			warned := ""
+			for _, l := range logs.All() {
+				warned += l.Message + "\n"
+			}
+			if (warned != "") != (c.warning != "") || !strings.Contains(warned, c.warning) {
+				t.Errorf("the log says %q; want %q", warned, c.warning)
+			}
+		})
+	}
+}
