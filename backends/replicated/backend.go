@@ -56,6 +56,9 @@ const (
 	// maxTTL is what a longer TTL is taken for: for ever.
 	maxTTL = 100 * 365 * 24 * time.Hour
 
+	// idleFor is how long a goroutine without a task is kept.
+	idleFor = time.Second
+
 	// closeTimeout bounds how long Close waits for give-backs, and then for the
 	// store.
 	closeTimeout = 2 * time.Second
@@ -80,6 +83,7 @@ type Backend struct {
 
 	tasksMu sync.Mutex     // guards starting a task against the end of all
 	tasks   sync.WaitGroup // all goroutines of the backend
+	idle    chan func()    // to goroutines without a task
 
 	draining chan struct{}
 	drain    sync.Once
@@ -98,7 +102,7 @@ type shard struct {
 // New returns a backend that keeps locks in the store, and owns the store from
 // now on. It does not wait for the store. Close it when done.
 func New(store Store, opts Options) *Backend {
-	b := &Backend{store: store, log: opts.Logger, seed: maphash.MakeSeed(), draining: make(chan struct{})}
+	b := &Backend{store: store, log: opts.Logger, seed: maphash.MakeSeed(), draining: make(chan struct{}), idle: make(chan func())}
 	if b.log == nil {
 		b.log = zap.NewNop()
 	}
@@ -114,15 +118,42 @@ func New(store Store, opts Options) *Backend {
 	return b
 }
 
-// start runs a task in a goroutine, unless the backend is closed.
+// start runs a task in a goroutine, unless the backend is closed. One that has
+// just ended a task takes it, if there is one: its stack has grown already, and
+// growing it takes longer than all that a committer does for a swap.
 func (b *Backend) start(task func()) bool {
+	select {
+	case b.idle <- task:
+		return true
+	default:
+	}
 	b.tasksMu.Lock()
 	defer b.tasksMu.Unlock()
 	if b.ctx.Err() != nil {
 		return false
 	}
-	b.tasks.Go(task)
+	b.tasks.Go(func() {
+		task()
+		b.takeTasks()
+	})
 	return true
+}
+
+// takeTasks runs tasks in an idle goroutine, until there is none for a while.
+func (b *Backend) takeTasks() {
+	timer := time.NewTimer(idleFor)
+	defer timer.Stop()
+	for {
+		select {
+		case task := <-b.idle:
+			task()
+			timer.Reset(idleFor)
+		case <-timer.C:
+			return
+		case <-b.ctx.Done():
+			return
+		}
+	}
 }
 
 // Configure replaces the request time-out.
