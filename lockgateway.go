@@ -8,5 +8,6 @@ package lockgateway
 import (
 	_ "github.com/lockgateway/lockgateway/backends/etcd"
 	_ "github.com/lockgateway/lockgateway/backends/memory"
+	_ "github.com/lockgateway/lockgateway/backends/nats"
 	_ "github.com/lockgateway/lockgateway/caddymodule"
 )

@@ -292,3 +292,36 @@ func TestNATSStoreOverAPurgedBucket(t *testing.T) {
 		t.Errorf("the new record has revision %d, after %d", got.Revision, e.Revision)
 	}
 }
+
+// Other credentials make another connection; followers and the session go on.
+func TestNATSStoreTakesOtherSettings(t *testing.T) {
+	t.Parallel()
+	cluster := natstest.Start(t, natstest.Options{Auth: true, Bucket: natsBucket})
+	o := natsOptions(cluster.URLs()...)
+	o.Username, o.Password = natstest.User, natstest.UserPassword
+	s := openNATSSession(t, o)
+	news := s.follow("a")
+	s.next(news)
+	e := s.create("a")
+	s.next(news)
+	o.Login = nats.Login{NKey: cluster.Seed}
+	o.RequestTimeout = time.Second
+	s.Configure(o)
+	if got := s.next(news); !got.Missed {
+		t.Errorf("Follow told of %+v", got)
+	}
+	e = s.apply(replicated.Swap{Key: "a", Expect: e.Revision, Value: []byte("b")})
+	for got := s.next(news); got.Entry.Revision != e.Revision; got = s.next(news) {
+		if !got.Missed {
+			t.Errorf("Follow told of %+v", got)
+		}
+	}
+	if s.Epoch() != 0 {
+		t.Error("the epoch has changed")
+	}
+	select {
+	case <-s.session.Done():
+		t.Error("the session has ended")
+	default:
+	}
+}

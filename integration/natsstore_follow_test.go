@@ -72,7 +72,7 @@ func TestNATSStoreFollowsAnotherServer(t *testing.T) {
 			return err == nil && res.Applied
 		})
 		t.Logf("after the leader's death a swap was applied within %v", time.Since(begun))
-		for got := s.next(news); got.Missed || got.Entry.Revision < e.Revision; got = s.next(news) { //nolint:revive // Until the news is that.
+		for got := s.next(news); got.Missed || got.Entry.Revision < e.Revision; got = s.next(news) {
 		}
 		m.Restart(t)
 	}

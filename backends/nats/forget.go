@@ -1,0 +1,108 @@
+package nats
+
+import (
+	"context"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+const (
+	// A sweep begins so many times while a record is idle, but not more often
+	// than every leastSweep nor less often than every mostSweep.
+	sweepsPerForget = 10
+	leastSweep      = time.Second
+	mostSweep       = 5 * time.Minute
+
+	// removals is how many records are removed at a time.
+	removals = 16
+)
+
+// sweepAll forgets idle records that were left alone for long, of this gateway or of
+// any. The stream is the list of them: it has the last message of each lock, in the
+// order in which they were written. Gateways take turns by a key that expires before
+// the next sweep, so that one of them does the work. It ends with the store.
+func (s *Store) sweepAll() {
+	var done sweep
+	for sleep(s.ctx, s.sweepEvery()) {
+		if s.takeTurn() {
+			done = s.sweep(done)
+		}
+	}
+}
+
+func (s *Store) sweepEvery() time.Duration {
+	return min(max(s.options.Load().ForgetAfter/sweepsPerForget, leastSweep), mostSweep)
+}
+
+// takeTurn reports whether no gateway has swept for some time.
+func (s *Store) takeTurn() bool {
+	ctx, cancel := context.WithTimeout(s.ctx, s.requestTimeout())
+	defer cancel()
+	turn := message(s.keys.sweep(), nil, lastIs(0), seconds(s.sweepEvery()/2))
+	_, err := s.publish(ctx, turn)
+	return err == nil
+}
+
+// sweep is how far a gateway has looked: what is left below this sequence stays. A
+// record that changes gets another.
+type sweep struct {
+	epoch uint64
+	next  uint64
+}
+
+// sweep goes on where the last one ended, up to what was written not long enough
+// ago. If something fails the next sweep begins there.
+func (s *Store) sweep(done sweep) sweep {
+	if epoch := s.history.now(); done.epoch != epoch || done.next == 0 {
+		done = sweep{epoch: epoch, next: 1}
+	}
+	before := s.clock.now().Add(-s.options.Load().ForgetAfter)
+	for s.ctx.Err() == nil {
+		from := done.next
+		var idle []stored
+		for len(idle) < removals {
+			m, err := s.next(done.next)
+			if err != nil || m.sequence == 0 || m.time.After(before) {
+				if !s.forget(idle) {
+					done.next = from
+				}
+				return done
+			}
+			done.next = m.sequence + 1
+			if m.live() && m.header.Get(headerIdle) != "" {
+				idle = append(idle, m)
+			}
+		}
+		if !s.forget(idle) {
+			done.next = from
+			return done
+		}
+	}
+	return done
+}
+
+// next reads the first message of a lock from a sequence on.
+func (s *Store) next(sequence uint64) (stored, error) {
+	ctx, cancel := context.WithTimeout(s.ctx, s.requestTimeout())
+	defer cancel()
+	return s.read(ctx, map[string]any{"seq": sequence, "next_by_subj": s.keys.allLocks()})
+}
+
+// forget removes records, each if it has not changed, and reports whether all is
+// done that can be.
+func (s *Store) forget(idle []stored) bool {
+	var group errgroup.Group
+	for _, m := range idle {
+		group.Go(func() error {
+			ctx, cancel := context.WithTimeout(s.ctx, s.requestTimeout())
+			defer cancel()
+			_, err := s.publish(ctx, removal(m.subject, lastIs(m.sequence)))
+			if conflict, _ := conflicts(err); conflict {
+				return nil // it is used
+			}
+			return err
+		})
+	}
+	return group.Wait() == nil
+}
