@@ -67,8 +67,8 @@ const (
 // Backend keeps locks in a store. Make one with New.
 type Backend struct {
 	store Store
-	log   *zap.Logger
 	seed  maphash.Seed
+	log   atomic.Pointer[zap.Logger]
 
 	shards   [shardCount]shard
 	gateways *gateways
@@ -77,6 +77,7 @@ type Backend struct {
 	requests atomic.Uint64
 	pace     pace
 	health   health
+	epoch    atomic.Uint64 // of the store, as the log knows
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -102,12 +103,9 @@ type shard struct {
 // New returns a backend that keeps locks in the store, and owns the store from
 // now on. It does not wait for the store. Close it when done.
 func New(store Store, opts Options) *Backend {
-	b := &Backend{store: store, log: opts.Logger, seed: maphash.MakeSeed(), draining: make(chan struct{}), idle: make(chan func())}
-	if b.log == nil {
-		b.log = zap.NewNop()
-	}
-	b.health.log = b.log
+	b := &Backend{store: store, seed: maphash.MakeSeed(), draining: make(chan struct{}), idle: make(chan func())}
 	b.Configure(opts)
+	b.epoch.Store(store.Epoch())
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	b.gateways = newGateways(b)
 	for i := range b.shards {
@@ -156,13 +154,19 @@ func (b *Backend) takeTasks() {
 	}
 }
 
-// Configure replaces the request time-out.
+// Configure replaces the settings.
 func (b *Backend) Configure(opts Options) {
+	if opts.Logger == nil {
+		opts.Logger = zap.NewNop()
+	}
+	b.log.Store(opts.Logger)
 	if opts.RequestTimeout <= 0 {
 		opts.RequestTimeout = DefaultRequestTimeout
 	}
 	b.timeout.Store(int64(opts.RequestTimeout))
 }
+
+func (b *Backend) logger() *zap.Logger { return b.log.Load() }
 
 func (b *Backend) requestTimeout() time.Duration { return time.Duration(b.timeout.Load()) }
 

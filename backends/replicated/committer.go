@@ -159,6 +159,7 @@ func (c *committer) run() {
 func (c *committer) checkEpoch() {
 	if e := c.b.store.Epoch(); e != c.epoch {
 		c.epoch = e
+		c.b.noteEpoch(e)
 		c.core.forgetEpoch()
 	}
 }
@@ -219,7 +220,7 @@ func (c *committer) reportRecord() {
 	if broken := c.core.broken != nil; broken != c.reported {
 		c.reported = broken
 		if broken {
-			c.b.log.Error("a lock record in the store cannot be read; the lock is answered 503, and the record left as it is", zap.Error(c.core.broken))
+			c.b.logger().Error("a lock record in the store cannot be read; the lock is answered 503, and the record left as it is", zap.Error(c.core.broken))
 		}
 	}
 }
@@ -259,13 +260,18 @@ func (c *committer) life(key uint64) life {
 }
 
 // lingers waits a moment for more waiters, if there is nothing to do but to put
-// some at the end of a queue. It reports whether it did, and so whether there
-// may be something new.
+// some at the end of a queue: the longest moment if others of this gateway's
+// wait there already, since those come first. It reports whether it did, and so
+// whether there may be something new.
 func (c *committer) lingers() bool {
 	if !c.core.onlyJoins() {
 		return false
 	}
-	left := min(3*c.b.pace.swap(), maxLinger) - time.Since(c.oldest)
+	linger := min(3*c.b.pace.swap(), maxLinger)
+	if c.core.waiting() {
+		linger = maxLinger
+	}
+	left := linger - time.Since(c.oldest)
 	if left <= 0 {
 		return false
 	}

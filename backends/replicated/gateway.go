@@ -43,7 +43,7 @@ func (g *gateways) run() {
 		if !g.watch(ctx, session) {
 			return // Close ends the session, last
 		}
-		g.b.log.Warn("the session with the store has ended; waiters lost their places, a new session is started")
+		g.b.logger().Warn("the session with the store has ended; waiters lost their places, a new session is started")
 		g.set(nil)
 	}
 }
@@ -145,7 +145,7 @@ func (g *gateways) noteEnded(s SessionID) {
 func (g *gateways) end(ctx context.Context) {
 	if session := g.current(); session != nil {
 		if err := session.End(ctx); err != nil && !errors.Is(err, ErrSessionEnded) {
-			g.b.log.Warn("the session with the store could not be ended; it runs out by itself", zap.Error(err))
+			g.b.logger().Warn("the session with the store could not be ended; it runs out by itself", zap.Error(err))
 		}
 	}
 }

@@ -29,9 +29,13 @@ func (p *pace) took(d time.Duration) {
 
 // health knows whether the store answers, and tells the log when that changes.
 type health struct {
-	log  *zap.Logger
-	down atomic.Bool
+	down     atomic.Bool
+	failedAt atomic.Int64 // when a call failed last, in Unix nanoseconds
 }
+
+// wellAgain is for how long no call may have failed before the log is told that
+// the store answers again: a store may refuse some calls only.
+const wellAgain = 3 * time.Second
 
 // noteCall notes the outcome of a call to the store.
 func (b *Backend) noteCall(err error) {
@@ -39,13 +43,21 @@ func (b *Backend) noteCall(err error) {
 		return
 	}
 	h := &b.health
-	if err == nil {
-		if h.down.Load() && h.down.CompareAndSwap(true, false) {
-			h.log.Info("the lock store answers again")
+	if err != nil {
+		h.failedAt.Store(time.Now().UnixNano())
+		if h.down.CompareAndSwap(false, true) {
+			b.logger().Error("the lock store does not answer, or refuses; requests get 503 or 504 until it does", zap.Error(err))
 		}
 		return
 	}
-	if h.down.CompareAndSwap(false, true) {
-		h.log.Error("the lock store does not answer, or refuses; requests get 503 or 504 until it does", zap.Error(err))
+	if h.down.Load() && time.Since(time.Unix(0, h.failedAt.Load())) >= wellAgain && h.down.CompareAndSwap(true, false) {
+		b.logger().Info("the lock store answers again")
+	}
+}
+
+// noteEpoch tells the log, once, that the store is another one.
+func (b *Backend) noteEpoch(epoch uint64) {
+	if b.epoch.Swap(epoch) != epoch {
+		b.logger().Warn("the lock store was restored from a backup, or made anew: locks are as it has them, and tokens may start lower")
 	}
 }

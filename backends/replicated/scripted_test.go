@@ -365,6 +365,34 @@ func TestUnreadableRecordIsLoggedOnce(t *testing.T) {
 	})
 }
 
+func TestTroubleWithTheStoreIsLoggedOnce(t *testing.T) {
+	script(t, strict, 0, func(w *world) {
+		core, logs := observer.New(zap.InfoLevel)
+		store := w.cluster.Open()
+		g := replicated.New(store, replicated.Options{Logger: zap.New(core), RequestTimeout: requestTimeout})
+		w.gates = append(w.gates, g)
+		w.take(g, "")
+		backup := w.cluster.Snapshot()
+		w.cluster.Cut(store)
+		for range 3 {
+			w.begin(g, w.request("", 0)).failed(lock.ErrUnavailable)
+		}
+		w.cluster.Heal(store)
+		for range 20 {
+			time.Sleep(time.Second)
+			w.value(g)
+		}
+		w.cluster.Restore(backup)
+		w.value(g)
+		w.value(g)
+		for text, want := range map[string]int{"does not answer": 1, "answers again": 1, "restored": 1} {
+			if n := logs.Filter(func(e observer.LoggedEntry) bool { return strings.Contains(e.Message, text) && e.Message != "" }).Len(); n != want {
+				w.Errorf("%q was logged %d times; want %d", text, n, want)
+			}
+		}
+	})
+}
+
 // Where a store has removed the record of an idle lock, it is made again.
 func TestForgottenRecordIsMadeAnew(t *testing.T) {
 	for name, config := range map[string]hostile.Config{"Strict": strict, "Loose": loose} {
