@@ -13,7 +13,8 @@ build: ## build bin/caddy, of what xcaddy.json lists
 	$(GO) -C tools run ./xbuild -output ../bin/caddy
 
 test: ## run every test
-	$(GO) test -race -timeout 10m ./...
+	$(GO) test -race -timeout 20m ./...
+	$(GO) test -timeout 10m -run '^TestExplore' ./backends/replicated # one goroutine each: no race to see
 	$(GO) -C tools test -timeout 30m ./...
 	$(GO) -C integration test -race -parallel 8 -timeout 30m ./...
 
@@ -39,11 +40,12 @@ fuzz: ## fuzz each target for FUZZTIME
 explore: ## every interleaving of the replicated engine in small worlds; hours
 	$(GO) test -timeout 24h -v -run '^TestExplore' ./backends/replicated -args -explore.long
 
-bench: ## measure the engines, and HTTP against Caddy's own respond; a quarter of an hour
+bench: ## measure the engines, and HTTP against Caddy's own respond; twenty minutes
 	$(GO) test -run '^$$' -bench . -benchmem ./backends/memory
 	$(GO) -C bench run . http
 	$(GO) -C bench run . waiters
 	$(GO) -C bench run . etcd
+	$(GO) -C bench run . nats
 
 clean:
 	rm -rf bin
