@@ -2,7 +2,6 @@ package etcd
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -89,7 +88,7 @@ func refusal(answer *pb.TxnResponse, creator *session, fence int64) (replicated.
 	// Another Fence has been applied, which may be one whose answer was lost: the
 	// next create is to compare with that.
 	creator.fencedAt(now)
-	return replicated.SwapResult{}, notApplied(errors.New("the session was fenced after the swap began"))
+	return replicated.SwapResult{}, replicated.ErrFenced
 }
 
 // putsOf puts keys on the leases that let them expire.

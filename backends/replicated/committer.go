@@ -314,7 +314,8 @@ func (c *committer) attempt() {
 	})
 	notApplied := errors.Is(err, ErrNotApplied)
 	ended := errors.Is(err, ErrSessionEnded)
-	if notApplied && !f.doubt && !ended && !errors.Is(err, ErrExpired) {
+	fenced := errors.Is(err, ErrFenced)
+	if notApplied && !f.doubt && !ended && !fenced && !errors.Is(err, ErrExpired) {
 		c.core.fail(unavailable(err))
 	}
 	settled := c.core.swapDone(res, err, notApplied, c.ended)
@@ -322,6 +323,7 @@ func (c *committer) attempt() {
 		c.b.gateways.lost(s.Session)
 	}
 	switch {
+	case fenced: // because of another lock: the next attempt is not
 	case err != nil:
 		c.backOff()
 	case res.Applied:

@@ -39,7 +39,7 @@ const wellAgain = 3 * time.Second
 
 // noteCall notes the outcome of a call to the store.
 func (b *Backend) noteCall(err error) {
-	if b.ctx.Err() != nil || errors.Is(err, ErrSessionEnded) || errors.Is(err, ErrExpired) {
+	if b.ctx.Err() != nil || errors.Is(err, ErrSessionEnded) || errors.Is(err, ErrExpired) || errors.Is(err, ErrFenced) {
 		return
 	}
 	h := &b.health

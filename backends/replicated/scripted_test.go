@@ -130,6 +130,14 @@ func (w *world) beginHeld(g *replicated.Backend, req lock.AcquireRequest) (*call
 	return c, h
 }
 
+// beginHeldOf is beginHeld with the first gateway, for a swap that match accepts.
+func (w *world) beginHeldOf(match func(replicated.Swap) bool, req lock.AcquireRequest) (*call, *hostile.Held) {
+	h := w.cluster.Hold(match)
+	c := w.start(w.gates[0], req)
+	<-h.Caught()
+	return c, h
+}
+
 func (c *call) waits() {
 	c.w.Helper()
 	select {
@@ -308,6 +316,24 @@ func TestStuckCreateIsFencedOff(t *testing.T) {
 		if v := w.value(w.gates[1]); !v.Fresh {
 			w.Fatalf("value gave %+v; want a lock that nobody knows", v)
 		}
+	})
+}
+
+// Fencing off one lock's create stops those of other locks that are under way;
+// they are made again.
+func TestFenceForOneLockDoesNotFailAnother(t *testing.T) {
+	script(t, strict, 1, func(w *world) {
+		of := func(key string) func(replicated.Swap) bool {
+			return func(s replicated.Swap) bool { return s.Key == key }
+		}
+		other := w.cluster.Hold(of("1/other"))
+		c := w.start(w.gates[0], lock.AcquireRequest{Key: stormKey(w.T, "1/other")})
+		<-other.Caught()
+		d, h := w.beginHeldOf(of("1/x"), w.request("", 0))
+		h.Lose()
+		d.acquired()
+		other.Release(true, true)
+		c.acquired()
 	})
 }
 

@@ -3,6 +3,7 @@ package replicated
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -31,7 +32,8 @@ type Store interface {
 	//
 	// A swap with s.Expect 0 is a create. A store that can fence refuses those
 	// of a session that has ended ([ErrSessionEnded]) or was fenced since they
-	// were sent, both as ErrNotApplied; other swaps do not depend on the session.
+	// were sent ([ErrFenced]), both as ErrNotApplied; other swaps do not depend on
+	// the session.
 	// A swap that names a key that has expired is either refused ([ErrExpired]
 	// and ErrNotApplied) or applied with a key that has expired.
 	Swap(ctx context.Context, s Swap) (SwapResult, error)
@@ -117,6 +119,10 @@ var (
 	// has ended. From a Swap, it says at the same time that it was not applied:
 	// errors that wrap it there wrap ErrNotApplied, too.
 	ErrSessionEnded = errors.New("the session with the store has ended")
+
+	// ErrFenced says that a create was stopped by Session.Fence, perhaps on
+	// account of another record. The next one is not. It wraps ErrNotApplied.
+	ErrFenced = fmt.Errorf("%w: the session was fenced after the swap began", ErrNotApplied)
 
 	// ErrExpired says that the key has expired.
 	ErrExpired = errors.New("the key has expired")

@@ -2,7 +2,6 @@ package hostile
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -13,8 +12,6 @@ import (
 // While a gateway is neither cut off nor closed, the cluster hears of it all
 // the time.
 const sessionTTL = time.Second
-
-var errFenced = errors.New("the session was fenced")
 
 // session is one session. Its gateway and the cluster share it, since the only
 // thing that one knows and the other does not is whether done is closed.

@@ -113,7 +113,7 @@ func (c *Cluster) swap(r *request) (replicated.SwapResult, error) {
 			return replicated.SwapResult{}, notApplied(r.Swap, replicated.ErrSessionEnded)
 		}
 		if r.fence != r.session.fence {
-			return replicated.SwapResult{}, notApplied(r.Swap, errFenced)
+			return replicated.SwapResult{}, notApplied(r.Swap, replicated.ErrFenced)
 		}
 	}
 	if c.records[r.Key].entry().Revision != r.Expect {
