@@ -13,7 +13,7 @@ import (
 func TestForeignRecord(t *testing.T) {
 	t.Parallel()
 	etcd := etcdtest.Start(t, etcdtest.Options{})
-	gateways := startGateways(t, 2, patient, etcd)
+	gateways := startGateways(t, 2, patient, etcdCluster{etcd})
 	const key, value = prefix + "/locks/1/foreign", "not a record"
 	if _, err := etcd.Client().Put(t.Context(), key, value); err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ import (
 func TestFullDatabase(t *testing.T) {
 	t.Parallel()
 	etcd := etcdtest.Start(t, etcdtest.Options{QuotaBytes: 16 << 20})
-	gateways := startGateways(t, 2, patient, etcd)
+	gateways := startGateways(t, 2, patient, etcdCluster{etcd})
 	g1, g2 := gateways[0], gateways[1]
 	g1.Take(t, "1/x", "")
 	named := g1.Take(t, "1/named", gatewaytest.Named("h"))
@@ -64,7 +64,7 @@ func TestFullDatabase(t *testing.T) {
 func TestCompactionUnderLoad(t *testing.T) {
 	t.Parallel()
 	etcd := etcdtest.Start(t, etcdtest.Options{KeepRevisions: 1})
-	gateways := startGateways(t, 2, patient, etcd)
+	gateways := startGateways(t, 2, patient, etcdCluster{etcd})
 	gateways[0].Take(t, "1/x", gatewaytest.Named(firstHolder))
 	waiters := queueAll(t, "1/x", 4, gateways...)
 	load := startLoad(t, gateways...)
@@ -81,8 +81,8 @@ func TestCompactionBehindADeafWatch(t *testing.T) {
 	t.Parallel()
 	etcd := etcdtest.Start(t, etcdtest.Options{})
 	line := relay.New(t, etcd.Members()[0].Address())
-	deaf := startGateway(t, "behind-relay", patient, "http://"+line.Address())
-	g := startGateway(t, "beside", patient, etcd.Endpoints()...)
+	deaf := startGateway(t, "behind-relay", patient, etcdCluster{etcd}, line.Address())
+	g := startGateway(t, "beside", patient, etcdCluster{etcd})
 	for round := range 3 {
 		lock := fmt.Sprintf("1/round-%d", round)
 		g.Take(t, lock, "")

@@ -2,25 +2,21 @@ package integration_test
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/lockgateway/lockgateway/integration/etcdtest"
 	"github.com/lockgateway/lockgateway/integration/gatewaytest"
 	"github.com/lockgateway/lockgateway/integration/observer"
 	"github.com/lockgateway/lockgateway/integration/process"
 )
-
-// prefix is what the keys of the gateways begin with.
-const prefix = "integration"
 
 // timing has the time-outs of gateways.
 type timing struct{ session, request time.Duration }
 
 var (
 	// quick is for tests in which something fails: sessions end soon, though
-	// not in an election of etcd's, which takes a second or two.
+	// not in an election of etcd's, which takes a second or two. In one of NATS's
+	// they may.
 	quick = timing{session: 6 * time.Second, request: 3 * time.Second}
 
 	// patient is for tests in which nobody's time runs out, also not in a slow
@@ -28,36 +24,31 @@ var (
 	patient = timing{session: time.Minute, request: 20 * time.Second}
 )
 
-// etcdBackend is the config of a gateway on etcd.
-func etcdBackend(prefix string, limits timing, endpoints []string, more ...string) string {
-	return fmt.Sprintf(`backend etcd {
-	endpoints %s
-	prefix %s
-	session_ttl %s
-	request_timeout %s
-	%s
-}`, strings.Join(endpoints, " "), prefix, limits.session, limits.request, strings.Join(more, "\n\t"))
-}
-
-// startGateway starts a gateway on the given endpoints.
-func startGateway(t *testing.T, name string, limits timing, endpoints ...string) *gatewaytest.Gateway {
+// startGateway starts a gateway on the servers at the given addresses, by default
+// on all.
+func startGateway(t *testing.T, name string, limits timing, c cluster, addresses ...string) *gatewaytest.Gateway {
 	t.Helper()
-	return gatewaytest.Start(t, name, etcdBackend(prefix, limits, endpoints))
+	if len(addresses) == 0 {
+		for _, m := range c.members() {
+			addresses = append(addresses, m.Address())
+		}
+	}
+	return gatewaytest.Start(t, name, c.backend(limits, addresses...))
 }
 
 // startGateways starts n gateways on a cluster.
-func startGateways(t *testing.T, n int, limits timing, etcd *etcdtest.Cluster) (gateways []*gatewaytest.Gateway) {
+func startGateways(t *testing.T, n int, limits timing, c cluster) (gateways []*gatewaytest.Gateway) {
 	t.Helper()
 	for i := range n {
-		gateways = append(gateways, startGateway(t, fmt.Sprintf("gateway-%d", i+1), limits, etcd.Endpoints()...))
+		gateways = append(gateways, startGateway(t, fmt.Sprintf("gateway-%d", i+1), limits, c))
 	}
 	return gateways
 }
 
 // startTwo starts a server and two gateways, for tests in which neither fails.
-func startTwo(t *testing.T) (g1, g2 *gatewaytest.Gateway) {
+func startTwo(t *testing.T, start starter) (g1, g2 *gatewaytest.Gateway) {
 	t.Helper()
-	gateways := startGateways(t, 2, patient, etcdtest.Start(t, etcdtest.Options{}))
+	gateways := startGateways(t, 2, patient, start(t, 1))
 	return gateways[0], gateways[1]
 }
 

@@ -12,7 +12,6 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
-	"github.com/lockgateway/lockgateway/integration/etcdtest"
 	"github.com/lockgateway/lockgateway/integration/gatewaytest"
 	"github.com/lockgateway/lockgateway/integration/process"
 	"github.com/lockgateway/lockgateway/integration/relay"
@@ -20,20 +19,19 @@ import (
 
 // What clients are told through several gateways, while servers and gateways
 // fail, is what one semaphore would have told them, one after the other.
-func TestLinearizableUnderFaults(t *testing.T) {
-	t.Parallel()
-	etcd := etcdtest.StartCluster(t, 3, etcdtest.Options{})
-	line := relay.New(t, etcd.Members()[0].Address())
-	gateways := append(startGateways(t, 2, quick, etcd), startGateway(t, "behind-relay", quick, "http://"+line.Address()))
-	var leader *etcdtest.Member
+func testLinearizableUnderFaults(t *testing.T, start starter) {
+	c := start(t, 3)
+	line := relay.New(t, c.members()[0].Address())
+	gateways := append(startGateways(t, 2, quick, c), startGateway(t, "behind-relay", quick, c, line.Address()))
+	var leader member
 	faults := []struct{ fail, mend func() }{
-		{func() { leader = etcd.Leader(t); leader.Kill(t) }, func() { leader.Restart(t) }},
+		{func() { leader = c.leader(t); leader.Kill(t) }, func() { leader.Restart(t) }},
 		{func() { gateways[0].Kill(t) }, func() { gateways[0].Restart(t) }},
-		{func() { leader = etcd.Leader(t); leader.Pause(t) }, func() { leader.Resume(t) }},
+		{func() { leader = c.leader(t); leader.Pause(t) }, func() { leader.Resume(t) }},
 		{line.Cut, line.Heal},
 		{func() { gateways[1].Pause(t) }, func() { gateways[1].Resume(t) }},
 		{func() { line.Stall(relay.Answers) }, func() { line.Cut(); line.Heal() }},
-		{func() { etcd.MoveLeader(t) }, func() { etcd.Compact(t) }},
+		{func() { c.moveLeader(t) }, func() { c.compact(t) }},
 		{func() { line.LoseAnswers(5) }, func() { line.LoseAnswers(0) }},
 	}
 

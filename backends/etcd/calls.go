@@ -74,7 +74,9 @@ func (s *Store) commit(ctx context.Context, txn *pb.TxnRequest) (*pb.TxnResponse
 			return answer, nil
 		}
 		sent := to.Addr != nil
-		if !refused(err, sent) {
+		// The transaction that uses the quota up is applied, and answered with "no
+		// space" (etcd's quotaApplierV3); those after it are not.
+		if !refused(err, sent) || errors.Is(rpctypes.Error(err), rpctypes.ErrNoSpace) {
 			return nil, explain(err)
 		}
 		if !mayResend(err, attempt) || !sleep(ctx, repeatWait) {

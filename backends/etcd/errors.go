@@ -78,7 +78,7 @@ func refused(err error, sent bool) bool {
 	switch codeOf(err) {
 	case codes.InvalidArgument, // too large, too many operations, wrong password: found before the request is proposed; an old auth revision: when it is applied, before the first operation
 		codes.NotFound,           // no such lease: all leases are looked up before the first operation
-		codes.ResourceExhausted,  // no space: checked before the request is proposed and again when it is applied; too many requests; a message beyond gRPC's limit: not read
+		codes.ResourceExhausted,  // no space, unless it is a transaction: see commit; too many requests; a message beyond gRPC's limit: not read
 		codes.Unauthenticated,    // the token is invalid: before
 		codes.PermissionDenied,   // when it is applied, before the first operation
 		codes.FailedPrecondition, // a learner, no such user: before

@@ -100,7 +100,8 @@ func TestSwapInDoubtIsSentOnce(t *testing.T) {
 
 func TestSwapThatIsRefusedForGoodIsSentOnce(t *testing.T) {
 	for _, f := range failures {
-		if !f.refused || tokenRefused(f.err) || f.name == "NoLeader" {
+		// What became of a swap without space a read tells: see outOfSpace.
+		if !f.refused || tokenRefused(f.err) || f.name == "NoLeader" || f.name == "NoSpace" {
 			continue
 		}
 		txns, err := swapAt(t, change, f.err)

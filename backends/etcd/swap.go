@@ -1,10 +1,13 @@
 package etcd
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
 	"github.com/lockgateway/lockgateway/backends/replicated"
 )
@@ -64,6 +67,8 @@ func (s *Store) Swap(ctx context.Context, swap replicated.Swap) (replicated.Swap
 		case leaseGone(err) && swap.Idle && attempt == 1:
 			// Whichever lease it is that is gone, with another one for the idle
 			// record it is one of the others the next time.
+		case errors.Is(err, rpctypes.ErrNoSpace):
+			return s.outOfSpace(ctx, swap, err)
 		case len(expiring) > 0:
 			return none, expired(err)
 		default:
@@ -89,6 +94,21 @@ func refusal(answer *pb.TxnResponse, creator *session, fence int64) (replicated.
 	// next create is to compare with that.
 	creator.fencedAt(now)
 	return replicated.SwapResult{}, replicated.ErrFenced
+}
+
+// outOfSpace finds out what became of a swap that was answered so. Whatever
+// became of it had happened before the answer, so a read tells; but not if others
+// have changed the record since.
+func (s *Store) outOfSpace(ctx context.Context, swap replicated.Swap, reason error) (replicated.SwapResult, error) {
+	found, err := s.Get(ctx, swap.Key)
+	switch {
+	case err != nil:
+	case found.Revision == swap.Expect:
+		return replicated.SwapResult{}, notApplied(reason)
+	case bytes.Equal(found.Value, swap.Value): // batch numbers make values differ
+		return replicated.SwapResult{Applied: true, Entry: replicated.Entry{Revision: found.Revision}}, nil
+	}
+	return replicated.SwapResult{}, reason
 }
 
 // putsOf puts keys on the leases that let them expire.

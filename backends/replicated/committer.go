@@ -49,6 +49,7 @@ type committer struct {
 	expiries map[uint64]expiry // of the record's keys
 	stall    stall
 	askedAt  time.Time // for the oldest sessions; see crowded
+	queuedAt time.Time // when it asked for those in the queue; see doubtsQueue
 	refusals int       // of swaps, in a row
 }
 
@@ -131,6 +132,10 @@ func (c *committer) run() {
 		}
 		if c.crowded() {
 			c.askOldest()
+			continue
+		}
+		if c.doubtsQueue() {
+			c.askQueue()
 			continue
 		}
 		if c.lingers() {

@@ -59,6 +59,36 @@ func (c *committer) crowded() bool {
 	return c.core.rec != nil && len(c.core.rec.batches) >= keptBatches && time.Since(c.askedAt) > time.Minute
 }
 
+// doubtsQueue reports whether it is time to find out which of the sessions in the
+// queue have ended, since somebody asks: no event tells of those that ended
+// before this gateway started, or on a store without such events.
+func (c *committer) doubtsQueue() bool {
+	return c.core.rec != nil && len(c.core.rec.queue) > 0 && len(c.core.pending) > 0 && time.Since(c.queuedAt) > rereadEvery
+}
+
+// askQueue asks for the sessions in the queue, as far as they are few.
+func (c *committer) askQueue() {
+	c.queuedAt = time.Now()
+	var sessions []SessionID
+	for i := range c.core.rec.queue {
+		if t := &c.core.rec.queue[i]; !t.named() {
+			sessions = addSession(sessions, t.session)
+		} else {
+			for _, s := range t.waits {
+				sessions = addSession(sessions, s)
+			}
+		}
+		if len(sessions) >= keptBatches {
+			break
+		}
+	}
+	for _, s := range sessions {
+		if s != c.core.session && !c.ended(s) && c.ask(s) != nil {
+			return
+		}
+	}
+}
+
 // askOldest asks for the oldest sessions in the record.
 func (c *committer) askOldest() {
 	c.askedAt = time.Now()

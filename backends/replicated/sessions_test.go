@@ -63,6 +63,23 @@ func TestWaitersOfADeadGatewayArePruned(t *testing.T) {
 	}
 }
 
+// Nor are they in the way of who comes later, does not wait, and heard nothing.
+func TestPlacesOfADeadGatewayAreNotCounted(t *testing.T) {
+	script(t, loose, 2, func(w *world) {
+		w.take(w.gates[0], "")
+		dead := w.begin(w.gates[1], w.request("", time.Hour))
+		w.cluster.Cut(w.stores[1])
+		time.Sleep(time.Minute)
+		if v := w.value(w.gates[0]); v.Waiting != 0 {
+			w.Errorf("value gave %+v; want nobody to wait", v)
+		}
+		w.release(w.gates[0], "", true)
+		w.take(w.addGateway(), "")
+		w.cluster.Heal(w.stores[1])
+		dead.failed(lock.ErrUnavailable)
+	})
+}
+
 func TestCommittedGrantIsAnsweredThoughTheSessionEnded(t *testing.T) {
 	script(t, strict, 2, func(w *world) {
 		w.take(w.gates[0], "")

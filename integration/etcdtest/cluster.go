@@ -11,13 +11,14 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
+	"github.com/lockgateway/lockgateway/integration/certificates"
 	"github.com/lockgateway/lockgateway/integration/process"
 )
 
 // Cluster is one server or several that keep the same data.
 type Cluster struct {
 	// Certificates are the files for Options.TLS, otherwise empty.
-	Certificates Certificates
+	Certificates certificates.Files
 
 	options Options
 	token   string
@@ -37,7 +38,7 @@ func StartCluster(t testing.TB, n int, o Options) *Cluster {
 	t.Helper()
 	c := &Cluster{options: o, token: rand.Text()}
 	if o.TLS {
-		c.Certificates = newCertificates(t)
+		c.Certificates = certificates.New(t)
 	}
 	// Between finding free addresses and taking them, somebody else may.
 	const attempts = 5
@@ -162,7 +163,7 @@ func (c *Cluster) Client() *clientv3.Client { return c.admin }
 // ClientTLS returns what a client needs to connect with Options.TLS.
 func (c *Cluster) ClientTLS(t testing.TB) *tls.Config {
 	t.Helper()
-	return c.Certificates.clientTLS(t)
+	return c.Certificates.ClientTLS(t)
 }
 
 // connect makes a client of the given servers, by default all.

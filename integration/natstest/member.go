@@ -94,7 +94,7 @@ func (m *Member) config() string {
 		for _, other := range m.cluster.members {
 			routes = append(routes, fmt.Sprintf("%q", "nats-route://"+other.route))
 		}
-		write("cluster { name: %q, listen: %q, routes: [%s] }", m.cluster.name, m.route, strings.Join(routes, ", "))
+		write("cluster { name: %q, listen: %q, routes: [%s], no_advertise: %t }", m.cluster.name, m.route, strings.Join(routes, ", "), o.NoAdvertise)
 	}
 	if o.TLS {
 		f := m.cluster.Certificates

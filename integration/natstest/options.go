@@ -22,6 +22,9 @@ type Options struct {
 	// Domain is the JetStream domain of the servers.
 	Domain string
 
+	// NoAdvertise keeps the servers from telling clients of each other.
+	NoAdvertise bool
+
 	// WithoutJetStream leaves that out.
 	WithoutJetStream bool
 }

@@ -3,25 +3,23 @@ package integration_test
 import (
 	"testing"
 
-	"github.com/lockgateway/lockgateway/integration/etcdtest"
 	"github.com/lockgateway/lockgateway/integration/gatewaytest"
 )
 
 // which picks a member of a cluster.
-var which = map[string]func(*etcdtest.Cluster, testing.TB) *etcdtest.Member{
-	"leader":   (*etcdtest.Cluster).Leader,
-	"follower": (*etcdtest.Cluster).Follower,
+var which = map[string]func(cluster, testing.TB) member{
+	"leader":   cluster.leader,
+	"follower": follower,
 }
 
-func TestMemberKilledUnderLoad(t *testing.T) {
-	t.Parallel()
+func testMemberKilledUnderLoad(t *testing.T, start starter) {
 	for name, pick := range which {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			etcd := etcdtest.StartCluster(t, 3, etcdtest.Options{})
-			load := startLoad(t, startGateways(t, 2, quick, etcd)...)
+			c := start(t, 3)
+			load := startLoad(t, startGateways(t, 2, quick, c)...)
 			for range 2 {
-				m := pick(etcd, t)
+				m := pick(c, t)
 				m.Kill(t)
 				load.expectProgress(t)
 				m.Restart(t)
@@ -32,15 +30,14 @@ func TestMemberKilledUnderLoad(t *testing.T) {
 	}
 }
 
-func TestMemberFrozenUnderLoad(t *testing.T) {
-	t.Parallel()
+func testMemberFrozenUnderLoad(t *testing.T, start starter) {
 	for name, pick := range which {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			etcd := etcdtest.StartCluster(t, 3, etcdtest.Options{})
-			load := startLoad(t, startGateways(t, 2, quick, etcd)...)
+			c := start(t, 3)
+			load := startLoad(t, startGateways(t, 2, quick, c)...)
 			for range 2 {
-				m := pick(etcd, t)
+				m := pick(c, t)
 				m.Pause(t)
 				load.expectProgress(t)
 				m.Resume(t)
@@ -52,14 +49,13 @@ func TestMemberFrozenUnderLoad(t *testing.T) {
 }
 
 // Nothing can be granted without a majority, and nothing is lost.
-func TestClusterWithoutMajorityComesBack(t *testing.T) {
-	t.Parallel()
-	etcd := etcdtest.StartCluster(t, 3, etcdtest.Options{})
-	gateways := startGateways(t, 2, quick, etcd)
+func testClusterWithoutMajorityComesBack(t *testing.T, start starter) {
+	c := start(t, 3)
+	gateways := startGateways(t, 2, quick, c)
 	load := startLoad(t, gateways...)
 	gateways[0].Take(t, "1/held", "")
 	gateways[1].Take(t, "1/held-by-name", gatewaytest.Named("h"))
-	minority := etcd.Members()[:2]
+	minority := c.members()[:2]
 	for _, m := range minority {
 		m.Kill(t)
 	}
@@ -76,28 +72,27 @@ func TestClusterWithoutMajorityComesBack(t *testing.T) {
 }
 
 // Waiters outlive an election, and keep their order.
-func TestElectionKeepsTheQueue(t *testing.T) {
-	t.Parallel()
+func testElectionKeepsTheQueue(t *testing.T, start starter) {
 	for _, fault := range []struct {
 		name       string
-		fail, mend func(*etcdtest.Member, testing.TB)
+		fail, mend func(member, testing.TB)
 	}{
-		{"killed", (*etcdtest.Member).Kill, (*etcdtest.Member).Restart},
-		{"frozen", (*etcdtest.Member).Pause, (*etcdtest.Member).Resume},
+		{"killed", member.Kill, member.Restart},
+		{"frozen", member.Pause, member.Resume},
 	} {
 		t.Run(fault.name, func(t *testing.T) {
 			t.Parallel()
-			etcd := etcdtest.StartCluster(t, 3, etcdtest.Options{})
+			c := start(t, 3)
 			// The gateways have other members, or would be held up by its silence.
-			leader := etcd.Leader(t)
+			leader := c.leader(t)
 			var gateways []*gatewaytest.Gateway
-			for _, m := range etcd.Others(leader) {
-				gateways = append(gateways, startGateway(t, "on-"+m.Name, patient, m.Endpoint()))
+			for _, m := range others(c, leader) {
+				gateways = append(gateways, startGateway(t, "on-"+m.Address(), patient, c, m.Address()))
 			}
 			gateways[0].Take(t, "1/x", gatewaytest.Named(firstHolder))
 			waiters := queueAll(t, "1/x", 6, gateways...)
 			fault.fail(leader, t)
-			etcd.Leader(t)
+			c.leader(t)
 			expectInOrder(t, "1/x", waiters, gateways...)
 			fault.mend(leader, t)
 		})

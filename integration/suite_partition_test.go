@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockgateway/lockgateway/integration/etcdtest"
 	"github.com/lockgateway/lockgateway/integration/gatewaytest"
 	"github.com/lockgateway/lockgateway/integration/process"
 	"github.com/lockgateway/lockgateway/integration/relay"
@@ -13,16 +12,16 @@ import (
 
 // startBehindRelay starts a server and two gateways: the first reaches it
 // through the relay.
-func startBehindRelay(t *testing.T, limits timing) (line *relay.Relay, behind, beside *gatewaytest.Gateway) {
+func startBehindRelay(t *testing.T, start starter, limits timing) (c cluster, line *relay.Relay, behind, beside *gatewaytest.Gateway) {
 	t.Helper()
-	etcd := etcdtest.Start(t, etcdtest.Options{})
-	line = relay.New(t, etcd.Members()[0].Address())
-	behind = startGateway(t, "behind-relay", limits, "http://"+line.Address())
-	beside = startGateway(t, "beside", limits, etcd.Endpoints()...)
+	c = start(t, 1)
+	line = relay.New(t, c.members()[0].Address())
+	behind = startGateway(t, "behind-relay", limits, c, line.Address())
+	beside = startGateway(t, "beside", limits, c)
 	// Both have their session.
 	behind.Take(t, "9/warm", "")
 	beside.Take(t, "9/warm", "")
-	return line, behind, beside
+	return c, line, behind, beside
 }
 
 // partitions are ways to lose the store.
@@ -32,12 +31,11 @@ var partitions = map[string]func(*relay.Relay){
 	"deaf":   func(r *relay.Relay) { r.Stall(relay.Answers) },
 }
 
-func TestPartitionedGateway(t *testing.T) {
-	t.Parallel()
+func testPartitionedGateway(t *testing.T, start starter) {
 	for name, partition := range partitions {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			line, g1, g2 := startBehindRelay(t, quick)
+			c, line, g1, g2 := startBehindRelay(t, start, quick)
 			g1.Take(t, "1/x", gatewaytest.Named("a"))
 			lost := g1.Queue(t, "1/x", gatewaytest.Named("lost"), 1)
 			next := g2.Queue(t, "1/x", gatewaytest.Named("next"), 2)
@@ -53,7 +51,7 @@ func TestPartitionedGateway(t *testing.T) {
 				t.Errorf("without the store, a value was answered %v", a)
 			}
 			// The others go on, past its waiters.
-			g2.AwaitState(t, "1/x", 1, 1)
+			awaitGone(t, c, g2, "1/x", 1)
 			g2.ExpectRelease(t, "1/x", gatewaytest.Named("a"), true)
 			granted := next.ExpectGrant(t)
 
@@ -71,9 +69,8 @@ func TestPartitionedGateway(t *testing.T) {
 	}
 }
 
-func TestPartitionsUnderLoad(t *testing.T) {
-	t.Parallel()
-	line, g1, g2 := startBehindRelay(t, quick)
+func testPartitionsUnderLoad(t *testing.T, start starter) {
+	_, line, g1, g2 := startBehindRelay(t, start, quick)
 	load := startLoad(t, g1, g2)
 	for _, partition := range partitions {
 		partition(line)
@@ -84,9 +81,8 @@ func TestPartitionsUnderLoad(t *testing.T) {
 	load.stop(t)
 }
 
-func TestLostRepliesUnderLoad(t *testing.T) {
-	t.Parallel()
-	line, g1, g2 := startBehindRelay(t, quick)
+func testLostRepliesUnderLoad(t *testing.T, start starter) {
+	_, line, g1, g2 := startBehindRelay(t, start, quick)
 	load := startLoad(t, g1, g2)
 	for range 10 {
 		line.LoseAnswers(2)
@@ -100,9 +96,8 @@ func TestLostRepliesUnderLoad(t *testing.T) {
 
 // An operation is committed and the reply is lost: what the client is told is
 // what the lock has, and it is done once.
-func TestLostReplyIsFoundOut(t *testing.T) {
-	t.Parallel()
-	line, g1, g2 := startBehindRelay(t, patient)
+func testLostReplyIsFoundOut(t *testing.T, start starter) {
+	c, line, g1, g2 := startBehindRelay(t, start, patient)
 	lose := func() { line.Cut(); line.Heal() }
 
 	for _, query := range []string{"", gatewaytest.Named("h")} {
@@ -124,7 +119,9 @@ func TestLostReplyIsFoundOut(t *testing.T) {
 	g1.Take(t, "3/released", "")
 	g1.Take(t, "3/released", "")
 	line.Stall(relay.Answers)
-	release := g1.BeginRelease(t, "3/released", "")
+	release := expectWrite(t, c, "3/released", func() *gatewaytest.Request {
+		return g1.BeginRelease(t, "3/released", "")
+	})
 	g2.AwaitState(t, "3/released", 1, 0)
 	lose()
 	if a := release.Answer(t); !a.Unknown() && (!a.OK() || !a.Released) {
@@ -149,16 +146,17 @@ func expectUndone(t *testing.T, g *gatewaytest.Gateway, lock string, a gatewayte
 // A's release is committed, the answer is lost, and B gets the slot. A repeats.
 // Another holder is there from beginning to end, so that the release is one
 // write and nothing else.
-func TestB4RepeatedReleaseHarmsNobody(t *testing.T) {
-	t.Parallel()
-	line, g1, g2 := startBehindRelay(t, patient)
+func testB4RepeatedReleaseHarmsNobody(t *testing.T, start starter) {
+	c, line, g1, g2 := startBehindRelay(t, start, patient)
 
 	t.Run("holder", func(t *testing.T) {
 		g1.Take(t, "2/named", gatewaytest.Named("other"))
 		g1.Take(t, "2/named", gatewaytest.Named("a"))
 		line.Stall(relay.Answers)
 		defer line.Heal()
-		first := g1.BeginRelease(t, "2/named", gatewaytest.Named("a"))
+		first := expectWrite(t, c, "2/named", func() *gatewaytest.Request {
+			return g1.BeginRelease(t, "2/named", gatewaytest.Named("a"))
+		})
 		g2.AwaitState(t, "2/named", 1, 0)
 		first.HangUp()
 		b := g2.Take(t, "2/named", gatewaytest.Named("b"))
@@ -183,7 +181,9 @@ func TestB4RepeatedReleaseHarmsNobody(t *testing.T) {
 		g1.Take(t, "2/anonymous", "")
 		line.Stall(relay.Answers)
 		defer line.Heal()
-		first := g1.BeginRelease(t, "2/anonymous", "")
+		first := expectWrite(t, c, "2/anonymous", func() *gatewaytest.Request {
+			return g1.BeginRelease(t, "2/anonymous", "")
+		})
 		g2.AwaitState(t, "2/anonymous", 1, 0)
 		g2.Take(t, "2/anonymous", "")
 		line.Cut()
@@ -199,9 +199,8 @@ func TestB4RepeatedReleaseHarmsNobody(t *testing.T) {
 
 // A's own time-out is shorter than the store's pause; its acquire takes effect
 // when it has left.
-func TestB22ClientTimeOutDuringStallTakesNothing(t *testing.T) {
-	t.Parallel()
-	line, g1, g2 := startBehindRelay(t, quick)
+func testB22ClientTimeOutDuringStallTakesNothing(t *testing.T, start starter) {
+	_, line, g1, g2 := startBehindRelay(t, start, quick)
 	for _, test := range []struct {
 		name, lock, query string
 		repeat            bool // the pause outlasts the gateway's own patience
@@ -263,12 +262,13 @@ func awaitServing(t *testing.T, g *gatewaytest.Gateway) {
 }
 
 // The first connection of a holder dies while its retry is answered elsewhere.
-func TestHolderKeepsItsSlotWhenItsFirstConnectionDies(t *testing.T) {
-	t.Parallel()
-	line, g1, g2 := startBehindRelay(t, patient)
+func testHolderKeepsItsSlotWhenItsFirstConnectionDies(t *testing.T, start starter) {
+	c, line, g1, g2 := startBehindRelay(t, start, patient)
 	for range 5 {
 		line.Stall(relay.Answers)
-		first := g1.Begin(t, "1/x", gatewaytest.Named("h"))
+		first := expectWrite(t, c, "1/x", func() *gatewaytest.Request {
+			return g1.Begin(t, "1/x", gatewaytest.Named("h"))
+		})
 		g2.AwaitState(t, "1/x", 1, 0)
 		retry := g2.Take(t, "1/x", gatewaytest.Named("h"))
 		first.HangUp()

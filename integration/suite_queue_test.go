@@ -9,15 +9,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockgateway/lockgateway/integration/etcdtest"
 	"github.com/lockgateway/lockgateway/integration/gatewaytest"
 	"github.com/lockgateway/lockgateway/integration/process"
 )
 
 // Slots go in the order in which places were recorded, whichever the gateways.
-func TestOrderAcrossGateways(t *testing.T) {
-	t.Parallel()
-	gateways := startGateways(t, 3, patient, etcdtest.StartCluster(t, 3, etcdtest.Options{}))
+func testOrderAcrossGateways(t *testing.T, start starter) {
+	gateways := startGateways(t, 3, patient, start(t, 3))
 	for round := range 3 {
 		lock := fmt.Sprintf("1/round-%d", round)
 		gateways[0].Take(t, lock, gatewaytest.Named(firstHolder))
@@ -26,9 +24,8 @@ func TestOrderAcrossGateways(t *testing.T) {
 }
 
 // Clients that gave up leave their places, and the others move up.
-func TestOrderWithoutThoseWhoLeft(t *testing.T) {
-	t.Parallel()
-	gateways := startGateways(t, 3, patient, etcdtest.Start(t, etcdtest.Options{}))
+func testOrderWithoutThoseWhoLeft(t *testing.T, start starter) {
+	gateways := startGateways(t, 3, patient, start(t, 1))
 	gateways[0].Take(t, "1/x", gatewaytest.Named(firstHolder))
 	waiters := queueAll(t, "1/x", 9, gateways...)
 	waiters[0].HangUp()
@@ -42,9 +39,8 @@ func TestOrderWithoutThoseWhoLeft(t *testing.T) {
 
 // B's client closes at the instant B is granted. The slot is B's, or it goes on
 // to C; C does not wait beside a free slot.
-func TestB3HangUpRacesGrant(t *testing.T) {
-	t.Parallel()
-	g1, g2 := startTwo(t)
+func testB3HangUpRacesGrant(t *testing.T, start starter) {
+	g1, g2 := startTwo(t, start)
 	granted, crossed := 0, 0
 	// The later b hangs up, the more often it wins. The delay goes to where it
 	// does so every other time, and that is where the race is.
@@ -106,9 +102,8 @@ func heldForC(t *testing.T, g *gatewaytest.Gateway, lock string, c *gatewaytest.
 
 // Hand-overs come by events, one right after the other. How fast they were is
 // logged, and not judged.
-func TestB25EightClientsInARow(t *testing.T) {
-	t.Parallel()
-	g1, g2 := startTwo(t)
+func testB25EightClientsInARow(t *testing.T, start starter) {
+	g1, g2 := startTwo(t, start)
 	gateways := []*gatewaytest.Gateway{g1, g2}
 	const clients = 8
 	g1.Take(t, "1/x", gatewaytest.Named(firstHolder))
@@ -127,9 +122,8 @@ func TestB25EightClientsInARow(t *testing.T) {
 }
 
 // A releases and acquires in a tight loop. B, who waits, gets the next grant.
-func TestB26ReleaserDoesNotBarge(t *testing.T) {
-	t.Parallel()
-	g1, g2 := startTwo(t)
+func testB26ReleaserDoesNotBarge(t *testing.T, start starter) {
+	g1, g2 := startTwo(t, start)
 	g1.Take(t, "1/x", gatewaytest.Named("a"))
 	for range 30 {
 		b := g2.Queue(t, "1/x", gatewaytest.Named("b"), 1)
@@ -147,9 +141,8 @@ func TestB26ReleaserDoesNotBarge(t *testing.T) {
 
 // A holder that was granted through one gateway releases and comes again
 // through another.
-func TestHolderChangesGateways(t *testing.T) {
-	t.Parallel()
-	gateways := startGateways(t, 3, patient, etcdtest.Start(t, etcdtest.Options{}))
+func testHolderChangesGateways(t *testing.T, start starter) {
+	gateways := startGateways(t, 3, patient, start(t, 1))
 	var last uint64
 	for i := range 60 {
 		g, next := gateways[i%3], gateways[(i+1)%3]
@@ -167,9 +160,8 @@ func TestHolderChangesGateways(t *testing.T) {
 }
 
 // A holder asks through two gateways at once, and has one place.
-func TestHolderSharesItsPlaceAcrossGateways(t *testing.T) {
-	t.Parallel()
-	g1, g2 := startTwo(t)
+func testHolderSharesItsPlaceAcrossGateways(t *testing.T, start starter) {
+	g1, g2 := startTwo(t, start)
 	g1.Take(t, "1/x", "")
 	first := g1.Queue(t, "1/x", gatewaytest.Named("h"), 1)
 	second := g2.Begin(t, "1/x", gatewaytest.ForLong(gatewaytest.Named("h")))
@@ -185,9 +177,8 @@ func TestHolderSharesItsPlaceAcrossGateways(t *testing.T) {
 	g1.ExpectState(t, "1/x", 1, 0)
 }
 
-func TestResetEmptiesTheQueueEverywhere(t *testing.T) {
-	t.Parallel()
-	gateways := startGateways(t, 3, patient, etcdtest.Start(t, etcdtest.Options{}))
+func testResetEmptiesTheQueueEverywhere(t *testing.T, start starter) {
+	gateways := startGateways(t, 3, patient, start(t, 1))
 	before := gateways[0].Take(t, "1/x", gatewaytest.Named(firstHolder))
 	waiters := queueAll(t, "1/x", 6, gateways...)
 	gateways[1].ExpectReset(t, "1/x")
@@ -206,9 +197,8 @@ func TestResetEmptiesTheQueueEverywhere(t *testing.T) {
 
 // Resets come in between grants, claims, releases and clients that leave. All
 // get an answer, and nothing is left.
-func TestResetRacesEverything(t *testing.T) {
-	t.Parallel()
-	gateways := startGateways(t, 3, patient, etcdtest.Start(t, etcdtest.Options{}))
+func testResetRacesEverything(t *testing.T, start starter) {
+	gateways := startGateways(t, 3, patient, start(t, 1))
 	const lock, slots = "2/x", 2
 	var clients sync.WaitGroup
 	for i := range 12 {
