@@ -68,7 +68,7 @@ const (
 // round lets all clients work. What counts is what happens between the run-up
 // and the end of the duration: the clients still work then, and those that wait
 // for a lock are not less than before.
-func (c *cell) round(ctx context.Context, servers *etcdServers, duration time.Duration) (result, error) {
+func (c *cell) round(ctx context.Context, servers store, duration time.Duration) (result, error) {
 	runtime.GC() // the cell before leaves nothing to clean up
 	ctx, cancel := context.WithTimeout(ctx, runUp+duration+patience)
 	defer cancel()
@@ -142,7 +142,7 @@ type spent struct {
 	swaps, refusals, reads int64
 }
 
-func (c *cell) spent(servers *etcdServers) spent {
+func (c *cell) spent(servers store) spent {
 	s := spent{at: time.Now(), clientCPU: ownCPUTime(), serverCPU: servers.cpuTime()}
 	for _, g := range c.gateways {
 		s.swaps += g.store.swaps.Load()

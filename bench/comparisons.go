@@ -27,8 +27,9 @@ func (c *cell) p50() quantity        { return c.quantity(func(r result) float64 
 func (c *cell) clientCPU() quantity  { return c.quantity(func(r result) float64 { return r.clientCPU }) }
 func (c *cell) serverCPU() quantity  { return c.quantity(func(r result) float64 { return r.serverCPU }) }
 
-func (q quantity) times(factor float64) quantity {
-	return quantity{q.name, func(all cycle) float64 { return factor * q.in(all) }}
+// half is for each operation what q is for each pair.
+func (q quantity) half() quantity {
+	return quantity{q.name, func(all cycle) float64 { return q.in(all) / 2 }}
 }
 
 // What the gateways ask of the store, for each pair.
@@ -75,14 +76,13 @@ func (e *experiment) cycle(ctx context.Context, g *ground, backwards bool, durat
 		if backwards {
 			i = len(e.cells) - 1 - i
 		}
-		got, err := e.cells[i].round(ctx, g.servers, duration)
+		got, err := e.cells[i].round(ctx, g.store, duration)
 		if err != nil {
 			return nil, err
 		}
 		all[e.cells[i]] = got
 	}
-	// Else the database would grow from cycle to cycle.
-	return all, g.servers.compact(ctx, g.clients[0])
+	return all, g.store.tidy(ctx)
 }
 
 // report writes the table of an experiment.

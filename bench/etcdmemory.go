@@ -50,18 +50,14 @@ type onceMemory struct {
 // measureOnce uses many locks once, and looks whether anything is left of
 // them when they were forgotten.
 func measureOnce(ctx context.Context, servers *etcdServers, locks int64) error {
-	client, err := servers.connect(ctx)
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	g, err := openGateway(ctx, servers.endpoints, forgetAfter(locks))
+	client := servers.clients[0]
+	g, err := openGateway(ctx, servers, 0, forgetAfter(locks))
 	if err != nil {
 		return err
 	}
 	defer func() { _ = g.Close() }()
 	measure := func() (m onceMemory, err error) {
-		if err = servers.compact(ctx, client); err != nil {
+		if err = servers.tidy(ctx); err != nil {
 			return m, err
 		}
 		records, err := client.Get(ctx, etcd.DefaultPrefix+"/", clientv3.WithPrefix(), clientv3.WithCountOnly())

@@ -5,9 +5,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"go.uber.org/zap"
-
-	"github.com/lockgateway/lockgateway/backends/etcd"
 	"github.com/lockgateway/lockgateway/backends/replicated"
 	"github.com/lockgateway/lockgateway/lock"
 )
@@ -19,26 +16,14 @@ type gateway struct {
 	store *countingStore
 }
 
-// openGateway returns a gateway that has locks and a session.
-func openGateway(ctx context.Context, endpoints []string, forgetAfter time.Duration) (*gateway, error) {
-	store, err := etcd.Open(etcd.Options{ //nolint:contextcheck // It lives until it is closed.
-		Connection: etcd.Connection{
-			Endpoints:        endpoints,
-			DialTimeout:      etcd.DefaultDialTimeout,
-			KeepAliveTime:    etcd.DefaultKeepAliveTime,
-			KeepAliveTimeout: etcd.DefaultKeepAliveTimeout,
-		},
-		Prefix:         etcd.DefaultPrefix,
-		RequestTimeout: etcd.DefaultRequestTimeout,
-		SessionTTL:     etcd.DefaultSessionTTL,
-		ForgetAfter:    forgetAfter,
-		Logger:         zap.NewNop(),
-	})
+// openGateway returns the i-th gateway on a store, that has locks and a session.
+func openGateway(ctx context.Context, on store, i int, forgetAfter time.Duration) (*gateway, error) {
+	opened, err := on.open(i, forgetAfter)
 	if err != nil {
 		return nil, err
 	}
-	counting := &countingStore{Store: store}
-	g := &gateway{replicated.New(counting, replicated.Options{RequestTimeout: etcd.DefaultRequestTimeout}), counting}
+	counting := &countingStore{Store: opened}
+	g := &gateway{replicated.New(counting, replicated.Options{RequestTimeout: on.requestTimeout()}), counting}
 	l := gatewayLock{g, newMutexKey()}
 	if err = l.lock(ctx); err == nil {
 		err = l.unlock(ctx)

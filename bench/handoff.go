@@ -70,5 +70,8 @@ func (h handoff) untilQueued(ctx context.Context) error {
 			return err
 		}
 		sleep(ctx, time.Millisecond)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 	}
 }

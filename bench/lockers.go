@@ -7,13 +7,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"go.etcd.io/etcd/client/v3/concurrency"
-	"go.etcd.io/etcd/server/v3/etcdserver/api/v3lock/v3lockpb"
-
 	"github.com/lockgateway/lockgateway/lock"
 )
 
-// locker is one client's way to a lock: the gateway's, or one of etcd's own.
+// locker is one client's way to a lock: the gateway's, or one of the store's own.
 type locker interface {
 	// lock waits as long as it takes.
 	lock(ctx context.Context) error
@@ -39,33 +36,6 @@ func (l gatewayLock) unlock(ctx context.Context) error {
 	if err == nil && !released {
 		err = errors.New("a release found nothing to release")
 	}
-	return err
-}
-
-// clientLock is the mutex of etcd's Go client. Each locker needs a session of
-// its own.
-type clientLock struct{ mutex *concurrency.Mutex }
-
-func (l clientLock) lock(ctx context.Context) error   { return l.mutex.Lock(ctx) }
-func (l clientLock) unlock(ctx context.Context) error { return l.mutex.Unlock(ctx) }
-
-// serviceLock is the lock service of etcd's servers. Each locker needs a lease
-// of its own.
-type serviceLock struct {
-	service v3lockpb.LockClient
-	name    string
-	lease   int64
-	key     []byte // while it is locked
-}
-
-func (l *serviceLock) lock(ctx context.Context) error {
-	answer, err := l.service.Lock(ctx, &v3lockpb.LockRequest{Name: []byte(l.name), Lease: l.lease})
-	l.key = answer.GetKey()
-	return err
-}
-
-func (l *serviceLock) unlock(ctx context.Context) error {
-	_, err := l.service.Unlock(ctx, &v3lockpb.UnlockRequest{Key: l.key})
 	return err
 }
 

@@ -6,6 +6,7 @@
 //	go run . http      memory backend through Caddy, against Caddy's respond
 //	go run . waiters   memory per queued request, against a handler that blocks
 //	go run . etcd      the engine on etcd, against plain writes and etcd's own locks
+//	go run . nats      the engine on NATS JetStream, against plain writes
 //
 // It needs Linux, for the CPU time of the servers' processes.
 package main
@@ -22,11 +23,12 @@ var measurements = map[string]func(context.Context, []string) error{
 	"http":    measureHTTP,
 	"waiters": measureWaiters,
 	"etcd":    measureEtcd,
+	"nats":    measureNATS,
 }
 
 func main() {
 	if len(os.Args) < 2 || measurements[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: go run . http|waiters|etcd [flags]; -h after the name lists the flags")
+		fmt.Fprintln(os.Stderr, "usage: go run . http|waiters|etcd|nats [flags]; -h after the name lists the flags")
 		os.Exit(2)
 	}
 	// Interrupted, the measurement ends itself, and its servers with it.

@@ -62,7 +62,7 @@ func (s *server) debug(ctx context.Context, profile string) (string, error) {
 }
 
 // saveProfiles writes a CPU profile of this process under each cell.
-func (e *experiment) saveProfiles(ctx context.Context, servers *etcdServers, prefix string) error {
+func (e *experiment) saveProfiles(ctx context.Context, servers store, prefix string) error {
 	for i, c := range e.cells {
 		f, err := os.Create(fmt.Sprintf("%s-%d.pprof", prefix, i))
 		if err != nil {
