@@ -124,9 +124,6 @@ func TestNATSClusterWithoutMajorityComesBack(t *testing.T) {
 	onNATS(t, testClusterWithoutMajorityComesBack)
 }
 func TestNATSElectionKeepsTheQueue(t *testing.T) { onNATS(t, testElectionKeepsTheQueue) }
-func TestNATSB1FrozenGatewayGrantsNothingItLost(t *testing.T) {
-	onNATS(t, testB1FrozenGatewayGrantsNothingItLost)
-}
 func TestNATSGatewayFrozenWithACommittedGrant(t *testing.T) {
 	onNATS(t, testGatewayFrozenWithACommittedGrant)
 }

@@ -133,12 +133,16 @@ func (s *Store) jetStream(conn *nats.Conn) (jetstream.JetStream, error) {
 	return jetstream.New(conn)
 }
 
+// noPeers is "no suitable peers for placement".
+const noPeers jetstream.ErrorCode = 10005
+
 // attachError says which errors waiting does not cure.
 func attachError(err error) error {
 	var api *jetstream.APIError
 	switch {
 	case errors.Is(err, nats.ErrNoResponders):
 		return refusalf("NATS: nobody answers calls of JetStream: start the servers with it, or check the setting domain and the user's permissions")
+	case errors.As(err, &api) && api.ErrorCode == noPeers: // as yet: the cluster is starting
 	case errors.As(err, &api) && api.Code >= 400 && api.Code < 500:
 		return refusalf("looking for the bucket: %v", explain(err))
 	}

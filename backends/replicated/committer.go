@@ -250,6 +250,13 @@ func (c *committer) world() world {
 }
 
 func (c *committer) ended(s SessionID) bool {
+	if c.session != nil && c.session.ID() == s {
+		select {
+		case <-c.session.Done(): // known to the store, and on its way to us
+			return true
+		default:
+		}
+	}
 	return c.b.gateways.hasEnded(s) || c.stall.pruned == s && s != 0
 }
 
