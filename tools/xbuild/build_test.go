@@ -124,7 +124,9 @@ func TestBuildBesideAnotherPlugin(t *testing.T) {
 func publish(t *testing.T) []string {
 	t.Helper()
 	proxy := t.TempDir()
-	if err := writeProxy(proxy, root, module.Version{Path: modulePath, Version: "v0.1.0"}); err != nil {
+	// A version that is new each time: Go keeps those it has seen.
+	version := fmt.Sprintf("v0.1.%d", time.Now().Unix())
+	if err := writeProxy(proxy, root, module.Version{Path: modulePath, Version: version}); err != nil {
 		t.Fatal(err)
 	}
 	env, stop, err := serveProxy(t.Context(), proxy, modulePath)
