@@ -4,7 +4,7 @@
 // There is one record per lock, and everything that can happen to a lock is a
 // pure transition of it (record.go, transitions.go). A gateway has a committer
 // per active lock, which applies all that is asked of the lock to the record
-// that it knows, and swaps once (core.go decides, plan.go makes the batch,
+// that it knows, and swaps once (core.go decides, plan.go and grants.go make the batch,
 // settle.go finds out what became of it, committer.go does the input and
 // output). docs/architecture.md has the reasons and a proof sketch.
 package replicated

@@ -1,0 +1,48 @@
+package replicated
+
+import (
+	"context"
+	"time"
+)
+
+// contended notes that others use the lock, too.
+func (c *committer) contended() {
+	c.followEnd = time.Now().Add(followFor)
+	c.follow()
+}
+
+// follow begins to follow the record, if that is not so already.
+func (c *committer) follow() {
+	now := time.Now()
+	if c.core.waiting() {
+		c.followEnd = now.Add(followFor)
+		if c.checkAt.IsZero() {
+			c.checkAt = now.Add(rereadEvery/2 + anyUpTo(rereadEvery/2))
+		}
+	}
+	if c.unfollow != nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(c.b.ctx)
+	c.unfollow = cancel
+	c.b.store.Follow(ctx, c.key, func(e Event) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if ctx.Err() != nil {
+			return
+		}
+		if e.Missed {
+			c.reread = c.core.waiting() || c.core.flight != nil // which may queue somebody
+		} else {
+			_ = c.core.learn(e.Entry, false, c.ended)
+		}
+		c.kick()
+	})
+}
+
+func (c *committer) stopFollowing() {
+	if c.unfollow != nil {
+		c.unfollow()
+		c.unfollow = nil
+	}
+}
