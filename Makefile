@@ -4,13 +4,23 @@ GO       ?= go
 FUZZTIME ?= 5s
 LINT     := $(GO) tool -modfile=tools/go.mod golangci-lint
 
-.PHONY: run build test lint fmt fuzz explore bench clean
+.PHONY: run build generate screenshots test lint fmt fuzz explore bench clean
 
 run: ## serve locks on http://localhost:8080
 	$(GO) run ./cmd/caddy run --config Caddyfile.example
 
 build: ## build bin/caddy, of what xcaddy.json lists
 	$(GO) -C tools run ./xbuild -output ../bin/caddy
+
+generate: ## render the documentation into the page that is served
+	$(GO) generate ./internal/page
+
+# The pictures in bin/screenshots are for looking at. Debian's fonts-sil-charis,
+# fonts-inter and fonts-jetbrains-mono make them look as on most desktops.
+screenshots: ## take pictures of the page with Chromium, and README.md's among them
+	mkdir -p bin/screenshots
+	$(GO) -C integration test -count=1 -run '^TestScreenshots$$' ./browser -args -screenshots=$(CURDIR)/bin/screenshots
+	cp bin/screenshots/light.png docs/page.png
 
 test: ## run every test
 	$(GO) test -race -timeout 20m ./...
@@ -46,6 +56,7 @@ bench: ## measure the engines, and HTTP against Caddy's own respond; twenty minu
 	$(GO) -C bench run . waiters
 	$(GO) -C bench run . etcd
 	$(GO) -C bench run . nats
+	$(GO) -C bench run . backends
 
 clean:
 	rm -rf bin

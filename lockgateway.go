@@ -9,5 +9,6 @@ import (
 	_ "github.com/lockgateway/lockgateway/backends/etcd"
 	_ "github.com/lockgateway/lockgateway/backends/memory"
 	_ "github.com/lockgateway/lockgateway/backends/nats"
+	_ "github.com/lockgateway/lockgateway/backends/nats/embedded"
 	_ "github.com/lockgateway/lockgateway/caddymodule"
 )

@@ -7,8 +7,6 @@ import (
 	"os"
 )
 
-const memoryOnly = "memory"
-
 // measureEtcd measures gateways on etcd.
 func measureEtcd(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("etcd", flag.ExitOnError)

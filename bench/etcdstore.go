@@ -98,3 +98,19 @@ func (e *etcdServers) tidy(ctx context.Context) error {
 	}
 	return nil
 }
+
+// kept counts keys, and what of the database is in use, without what is free in its
+// file.
+func (e *etcdServers) kept(ctx context.Context) (k kept, err error) {
+	client := e.clients[0]
+	counted, err := client.Get(ctx, etcd.DefaultPrefix+"/", clientv3.WithPrefix(), clientv3.WithCountOnly())
+	if err != nil {
+		return k, err
+	}
+	sleep(ctx, time.Second) // until a compaction's own pages are free
+	status, err := client.Status(ctx, client.Endpoints()[0])
+	if err != nil {
+		return k, err
+	}
+	return kept{records: counted.Count, size: status.DbSizeInUse}, nil
+}

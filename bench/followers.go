@@ -59,7 +59,7 @@ func measureFollowers(ctx context.Context, servers *natsServers, locks int) erro
 		sleep(ctx, restTime)
 		return ctx.Err()
 	}
-	answered := make(chan error, 1)
+	var answered func() error
 	for _, phase := range []struct {
 		name string
 		do   func() error
@@ -67,22 +67,13 @@ func measureFollowers(ctx context.Context, servers *natsServers, locks int) erro
 		{"nothing held", rest},
 		{"taking all", func() error { return each(ctx, held, atOnce, gatewayLock.lock) }},
 		{"all held", rest},
-		{"queueing", func() error {
-			ctx, fail := context.WithCancelCause(ctx)
-			// Ends when all have their lock, or one is refused it.
-			go func() {
-				err := each(ctx, waiting, locks, gatewayLock.lock)
-				fail(err)
-				answered <- err
-			}()
-			if err := untilAllQueued(ctx, waiting); err != nil {
-				return errors.Join(err, context.Cause(ctx))
-			}
-			return nil
+		{"queueing", func() (err error) {
+			answered, err = queue(ctx, waiting)
+			return err
 		}},
 		{"all waited for", rest},
 		{"releasing all", func() error { return each(ctx, held, atOnce, gatewayLock.unlock) }},
-		{"until all are answered", func() error { return <-answered }},
+		{"until all are answered", func() error { return answered() }},
 		{"all held again", rest},
 	} {
 		before, err := state(nil)
@@ -108,15 +99,32 @@ func each(ctx context.Context, locks []gatewayLock, most int, do func(gatewayLoc
 	return group.Wait()
 }
 
-// untilAllQueued returns when somebody waits for each of the locks.
-func untilAllQueued(ctx context.Context, locks []gatewayLock) error {
-	return each(ctx, locks, atOnce, func(l gatewayLock, ctx context.Context) error {
+// queue lets somebody wait for each of the locks, and returns when all do. If they all
+// came at the same moment the servers would be measured by how they fail. Answered
+// waits until each has its lock; what takes longer than patience hangs.
+func queue(ctx context.Context, locks []gatewayLock) (answered func() error, err error) {
+	group, waiting := errgroup.WithContext(ctx)
+	err = each(waiting, locks, atOnce, func(l gatewayLock, ctx context.Context) error {
+		group.Go(func() error { return l.lock(waiting) }) // ends with the answer, or the gateway
 		h := handoff{queued: func(ctx context.Context) (int64, error) {
 			v, err := l.backend.Value(ctx, l.key, true)
 			return v.Waiting, err
 		}}
 		return h.untilQueued(ctx)
 	})
+	if err != nil {
+		return nil, errors.Join(err, context.Cause(waiting))
+	}
+	return func() error {
+		ended := make(chan error, 1)
+		go func() { ended <- group.Wait() }() // ends with the gateways at the latest
+		select {
+		case err := <-ended:
+			return err
+		case <-time.After(patience):
+			return fmt.Errorf("%v after the last release somebody still waits", patience)
+		}
+	}, nil
 }
 
 func stateOf(ctx context.Context, servers *natsServers, gateways []*gateway) (s serverState, err error) {

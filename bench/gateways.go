@@ -23,6 +23,7 @@ func openGateway(ctx context.Context, on store, i int, forgetAfter time.Duration
 		return nil, err
 	}
 	counting := &countingStore{Store: opened}
+	//nolint:contextcheck // It outlives the call.
 	g := &gateway{replicated.New(counting, replicated.Options{RequestTimeout: on.requestTimeout()}), counting}
 	l := gatewayLock{g, newMutexKey()}
 	if err = l.lock(ctx); err == nil {

@@ -7,6 +7,7 @@
 //	go run . waiters   memory per queued request, against a handler that blocks
 //	go run . etcd      the engine on etcd, against plain writes and etcd's own locks
 //	go run . nats      the engine on NATS JetStream, against plain writes
+//	go run . backends  all backends through Caddy, side by side
 //
 // It needs Linux, for the CPU time of the servers' processes.
 package main
@@ -20,15 +21,16 @@ import (
 )
 
 var measurements = map[string]func(context.Context, []string) error{
-	"http":    measureHTTP,
-	"waiters": measureWaiters,
-	"etcd":    measureEtcd,
-	"nats":    measureNATS,
+	"http":     measureHTTP,
+	"waiters":  measureWaiters,
+	"etcd":     measureEtcd,
+	"nats":     measureNATS,
+	"backends": measureBackends,
 }
 
 func main() {
 	if len(os.Args) < 2 || measurements[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: go run . http|waiters|etcd|nats [flags]; -h after the name lists the flags")
+		fmt.Fprintln(os.Stderr, "usage: go run . http|waiters|etcd|nats|backends [flags]; -h after the name lists the flags")
 		os.Exit(2)
 	}
 	// Interrupted, the measurement ends itself, and its servers with it.

@@ -13,8 +13,8 @@ const followersOnly = "followers"
 func measureNATS(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("nats", flag.ExitOnError)
 	syncAlways := flags.Bool("sync-always", false, "the servers sync every write to disk before they acknowledge it, which is not their default")
-	locks := flags.Int("locks", 10_000, "for -only "+followersOnly+": how many locks somebody waits for")
-	o, err := storeFlags(flags, args, followersOnly)
+	locks := flags.Int("locks", 10_000, "for -only "+followersOnly+": how many locks somebody waits for; for -only "+memoryOnly+", which takes minutes: how many are used once")
+	o, err := storeFlags(flags, args, followersOnly, memoryOnly)
 	if err == nil && *locks < 1 {
 		err = errors.New("-locks must be positive")
 	}
@@ -31,8 +31,11 @@ func measureNATS(ctx context.Context, args []string) error {
 		return err
 	}
 	defer func() { _ = servers.stop() }()
-	if o.only == followersOnly {
+	switch o.only {
+	case followersOnly:
 		return measureFollowers(ctx, servers, *locks)
+	case memoryOnly:
+		return measureOnce(ctx, servers, int64(*locks))
 	}
 	name := count(o.nodes, "NATS server")
 	if *syncAlways {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -98,6 +99,20 @@ func (s *natsServers) newRelay(context.Context) (*rawRelay, error) {
 
 // ownLocks returns none: NATS has none.
 func (s *natsServers) ownLocks(context.Context, int, int) ([]ownLocks, error) { return nil, nil }
+
+// kept is the bucket.
+func (s *natsServers) kept(ctx context.Context) (k kept, err error) {
+	js, err := jetstream.New(s.conns[0])
+	if err != nil {
+		return k, err
+	}
+	stream, err := js.Stream(ctx, natsStream)
+	if err != nil {
+		return k, fmt.Errorf("looking at the bucket: %w", err)
+	}
+	state := stream.CachedInfo().State
+	return kept{records: int64(state.Msgs), size: int64(state.Bytes)}, nil
+}
 
 // tidy does nothing: the bucket keeps one message of each key.
 func (s *natsServers) tidy(context.Context) error { return nil }

@@ -34,6 +34,9 @@ type store interface {
 	// cycle to cycle.
 	tidy(ctx context.Context) error
 
+	// kept returns what gateways keep.
+	kept(ctx context.Context) (kept, error)
+
 	// cpuTime is that of all servers.
 	cpuTime() time.Duration
 

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 )
@@ -25,19 +26,19 @@ type storeOptions struct {
 	profile string
 }
 
-// storeFlags reads flags, of which others may be defined already. There is one
-// more thing to measure, which is left out unless it is asked for.
-func storeFlags(flags *flag.FlagSet, args []string, alone string) (storeOptions, error) {
+// storeFlags reads flags, of which others may be defined already. There are more
+// things to measure, which are left out unless they are asked for.
+func storeFlags(flags *flag.FlagSet, args []string, alone ...string) (storeOptions, error) {
 	var names []string
 	for _, x := range experiments {
 		names = append(names, x.name)
 	}
-	known := strings.Join(names, ", ") + " and " + alone
+	known := strings.Join(slices.Concat(names, alone), ", ")
 	var o storeOptions
 	flags.IntVar(&o.nodes, "nodes", 1, "how many servers keep the data: 1 or 3")
 	flags.IntVar(&o.rounds, "rounds", 15, "how often each cell is measured, interleaved with the others")
 	flags.DurationVar(&o.round, "round", 400*time.Millisecond, "how long each time")
-	flags.StringVar(&o.only, "only", "", "just one of "+known+", which is left out otherwise")
+	flags.StringVar(&o.only, "only", "", "just one of "+known+"; "+strings.Join(alone, " and ")+" is left out otherwise")
 	flags.StringVar(&o.profile, "profile", "", "afterwards write CPU profiles of this process, into files that start like this")
 	_ = flags.Parse(args) // exits
 	if o.nodes != 1 && o.nodes != 3 {
@@ -46,13 +47,8 @@ func storeFlags(flags *flag.FlagSet, args []string, alone string) (storeOptions,
 	if o.rounds < 1 || o.round <= 0 {
 		return o, errors.New("-rounds and -round must be positive")
 	}
-	if o.only == "" || o.only == alone {
+	if o.only == "" || slices.Contains(names, o.only) || slices.Contains(alone, o.only) {
 		return o, nil
-	}
-	for _, name := range names {
-		if o.only == name {
-			return o, nil
-		}
 	}
 	return o, fmt.Errorf("-only: there is no %q, but %s", o.only, known)
 }

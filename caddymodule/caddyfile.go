@@ -30,20 +30,16 @@ func init() {
 //		max_wait    <duration>
 //		max_waiters <number>
 //		max_pending <number>
+//		page        [<path>]
+//		health      [<path>]
+//		log_lock_ids
+//		hash_key    <secret>
 //	}
 //
 // Every subdirective is optional, and so is the block.
 func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	d.Next() // the directive's name
-	if d.NextArg() {
-		return d.ArgErr()
-	}
-	given := make(settings.Given)
-	for d.NextBlock(0) {
-		err := given.Once(d)
-		if err != nil {
-			return err
-		}
+	return settings.NewBlock(d).Each(d, func() (err error) {
 		switch d.Val() {
 		case "backend":
 			err = h.unmarshalBackend(d)
@@ -53,14 +49,20 @@ func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 			h.MaxWaiters, err = settings.Count(d)
 		case "max_pending":
 			h.MaxPending, err = settings.Count(d)
+		case "page":
+			h.Page, err = unmarshalPage(d)
+		case "health":
+			h.Health, err = unmarshalHealth(d)
+		case "log_lock_ids":
+			h.LogLockIDs = true
+			err = settings.NoArgument(d)
+		case "hash_key":
+			h.HashKey, err = settings.Text(d)
 		default:
-			err = d.Errf("unrecognized subdirective %q; there are backend, max_wait, max_waiters and max_pending", d.Val())
+			err = d.Errf("unrecognized subdirective %q; there are backend, max_wait, max_waiters, max_pending, page, health, log_lock_ids and hash_key", d.Val())
 		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+		return err
+	})
 }
 
 func (h *Handler) unmarshalBackend(d *caddyfile.Dispenser) error {

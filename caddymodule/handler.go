@@ -14,6 +14,8 @@ import (
 	"go.uber.org/zap"
 
 	_ "github.com/lockgateway/lockgateway/backends/memory" // the default backend
+	"github.com/lockgateway/lockgateway/internal/page"
+	"github.com/lockgateway/lockgateway/internal/telemetry"
 )
 
 func init() { caddy.RegisterModule(new(Handler)) }
@@ -23,8 +25,8 @@ func init() { caddy.RegisterModule(new(Handler)) }
 //
 //	GET /v1/{maxValue}/{lockId}/{acquire|release|value|reset}
 //
-// Requests whose path is not under `/v1/` go to the next handler, so that it
-// can be added to an existing site. It has no authentication of its own: put
+// Requests whose path is not under `/v1/`, and not the `page`'s, go to the next
+// handler, so that it can be added to an existing site. It has no authentication of its own: put
 // one of Caddy's in front where not everybody may hold locks.
 //
 // Locks live in the backend. Handlers, also of several sites, share locks if
@@ -53,6 +55,29 @@ type Handler struct {
 	// served at once. Default: 0, which is no limit.
 	MaxPending int64 `json:"max_pending,omitempty"`
 
+	// Where to serve a page on which locks can be tried, with the manual: `/`, or
+	// a path such as `/help`. It and what it needs (everything there under
+	// `lock_gateway/`) is part of this module and loads nothing from elsewhere.
+	// Default: no page.
+	Page string `json:"page,omitempty"`
+
+	// Where to serve the health of this site's backend, for those who cannot reach
+	// Caddy's admin API: under this path, `/live` answers 200 as long as the
+	// process serves requests, and `/ready` answers 200 if its backend can serve
+	// them, or else 503. Default: nowhere.
+	Health string `json:"health,omitempty"`
+
+	// Whether the log names locks. Whoever knows the id of a lock can release it,
+	// so by default the log has a hash of it.
+	LogLockIDs bool `json:"log_lock_ids,omitempty"`
+
+	// A secret that the hash which stands for a lock in logs and traces depends
+	// on. Give all instances the same to have the same hashes everywhere. May
+	// contain placeholders such as `{env.NAME}`. Default: a random one, made when
+	// the process starts.
+	HashKey string `json:"hash_key,omitempty"`
+
+	page     *page.Page // nil if there is none
 	instance *instance
 	use      *use // what Cleanup gives back; nil until instance is in use
 	logger   *zap.Logger
@@ -70,16 +95,28 @@ func (*Handler) CaddyModule() caddy.ModuleInfo {
 // does not wait for a backend that is elsewhere to be reached.
 func (h *Handler) Provision(ctx caddy.Context) error {
 	h.logger = ctx.Logger()
+	key, err := caddy.NewReplacer().ReplaceOrErr(h.HashKey, true, true)
+	if err != nil {
+		return fmt.Errorf("hash_key: %w", err)
+	}
+	h.HashKey = key
+	if err := h.provisionPage(); err != nil {
+		return err
+	}
 	byDefault := h.BackendRaw == nil
 	opener, err := h.loadBackend(ctx)
 	if err != nil {
 		return err
 	}
-	h.use, err = openInstance(ctx, opener, byDefault)
+	h.use, err = h.openInstance(ctx, opener, byDefault)
 	if err != nil {
 		return fmt.Errorf("backend: %w", err)
 	}
 	h.instance = h.use.instance
+	if err := telemetry.Expose(ctx.GetMetricsRegistry()); err != nil {
+		return err
+	}
+	h.logSettings()
 
 	// Caddy puts the server there for every handler in one of its routes.
 	if server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server); ok {
@@ -128,7 +165,7 @@ func (h *Handler) Validate() error {
 			errs = append(errs, fmt.Errorf("%s is negative; leave it out for no limit", limit.name))
 		}
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, h.checkHealth())...)
 }
 
 // Cleanup ends the handler's share in the backend. Requests under way keep

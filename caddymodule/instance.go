@@ -39,10 +39,19 @@ type Opener interface {
 // references are the handlers of all configs that are loaded.
 var instances = caddy.NewUsagePool()
 
+// opened are the instances of the pool that are whole, by the pool's key. To walk the
+// pool itself is to wait for whoever opens a backend; and that may wait for whoever
+// collects metrics, and walks.
+var opened sync.Map
+
 // instance is an open backend and those who use it. It is closed when the last
 // handler and the last request are done with it.
 type instance struct {
+	key     string // in the pool
 	backend lock.Backend
+	module  string // of the backend: memory, etcd or nats
+	meters  *meters
+	limitLog
 
 	// requests counts the requests under way, and one more while there are
 	// handlers. Once it is 0 the backend is closed.
@@ -61,6 +70,7 @@ type instance struct {
 // use is a handler's share in an instance.
 type use struct {
 	instance  *instance
+	handler   *Handler
 	key       string
 	config    any // tells one loaded config from another
 	opener    Opener
@@ -70,13 +80,14 @@ type use struct {
 
 // openInstance takes a share in the backend that opener stands for, opening it
 // if it is the first. Within one config settings must not differ.
-func openInstance(ctx caddy.Context, opener Opener, byDefault bool) (*use, error) {
+func (h *Handler) openInstance(ctx caddy.Context, opener Opener, byDefault bool) (*use, error) {
 	settings, err := json.Marshal(opener)
 	if err != nil {
 		return nil, err
 	}
 	u := &use{
-		key: string(opener.CaddyModule().ID) + " " + opener.DataName(),
+		handler: h,
+		key:     string(opener.CaddyModule().ID) + " " + opener.DataName(),
 		// Each load of a config has a registry of its own.
 		config:    ctx.GetMetricsRegistry(),
 		opener:    opener,
@@ -88,8 +99,10 @@ func openInstance(ctx caddy.Context, opener Opener, byDefault bool) (*use, error
 		if err != nil {
 			return nil, err
 		}
-		i := &instance{backend: backend}
+		module := moduleName(opener)
+		i := &instance{key: u.key, backend: backend, module: module, meters: metersOf(module)}
 		i.requests.Store(1)
+		opened.Store(u.key, i)
 		return i, nil
 	})
 	if err != nil {
@@ -170,6 +183,7 @@ func (i *instance) leave() error {
 // more. What requests of earlier configs acquired could be released by nobody,
 // so those that wait are told, and no more is granted; the others finish.
 func (i *instance) Destruct() error {
+	opened.CompareAndDelete(i.key, i)
 	i.orphaned.Store(true)
 	i.backend.Drain()
 	return i.leave()
@@ -178,13 +192,12 @@ func (i *instance) Destruct() error {
 // drainIfExiting ends all waiting when the process exits. It runs when a server
 // shuts down, which a config reload does as well. Waiters of earlier configs
 // must end too: the servers they came through have shut down long ago, and
-// Caddy waits for them without end. All backends are in the pool, so one call
-// reaches every waiter.
+// Caddy waits for them without end. One call reaches the waiters of all backends.
 func drainIfExiting() {
 	if !caddy.Exiting() {
 		return
 	}
-	instances.Range(func(_, value any) bool {
+	opened.Range(func(_, value any) bool {
 		value.(*instance).backend.Drain()
 		return true
 	})

@@ -282,7 +282,7 @@ func TestCloseAfterTheAnswerKeepsTheSlot(t *testing.T) {
 
 // When the answer to a grant cannot be written, the slot goes on.
 func TestUndeliverableGrantIsGivenBack(t *testing.T) {
-	const writeTimeout = 300 * time.Millisecond
+	const writeTimeout = 3 * time.Second // all requests have it
 	s := serveGlobal(t, fmt.Sprintf("servers {\n timeouts {\n write %s\n }\n }", writeTimeout), "lock_gateway")
 	for _, holder := range []string{"", "holder=a&"} {
 		p := "/v1/1/undeliverable" + strings.Trim(holder, "=&")

@@ -19,6 +19,7 @@ func TestConformanceOneGateway(t *testing.T) {
 	t.Parallel()
 	endpoints := etcdtest.Start(t, etcdtest.Options{}).Endpoints()
 	locktest.Run(t, func(t *testing.T) lock.Backend { return openEngine(t, endpoints) })
+	locktest.RunInspector(t, func(t *testing.T) locktest.Inspected { return openEngine(t, endpoints) })
 }
 
 // The same promises when each request goes through another gateway.
@@ -31,7 +32,7 @@ func TestConformanceThreeGateways(t *testing.T) {
 }
 
 // openEngine opens what a gateway runs. The suite closes it.
-func openEngine(t *testing.T, endpoints []string) lock.Backend {
+func openEngine(t *testing.T, endpoints []string) *replicated.Backend {
 	t.Helper()
 	// It is long enough for a busy machine: nothing fails here.
 	const patience = process.Soon / 2

@@ -15,7 +15,7 @@ import (
 // An election restarts leases. Slots are freed late, and not early.
 func TestB6ElectionsFreeNothingEarly(t *testing.T) {
 	t.Parallel()
-	const ttl = 4 * time.Second
+	const ttl = 12 * time.Second
 	etcd := etcdtest.StartCluster(t, 3, etcdtest.Options{})
 	gateways := startGateways(t, 2, patient, etcdCluster{etcd})
 	g1, g2 := gateways[0], gateways[1]

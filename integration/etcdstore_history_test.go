@@ -105,7 +105,7 @@ func TestEtcdStoreChangesItsConnection(t *testing.T) {
 	s := openSession(t, o)
 	news := s.follow("a")
 	s.next(news)
-	o.DialTimeout, o.RequestTimeout = 4*time.Second, 100*time.Millisecond
+	o.DialTimeout, o.RequestTimeout = 4*time.Second, 2*time.Second
 	s.Configure(o)
 	if e := s.next(news); !e.Missed {
 		t.Errorf("Follow told of %+v", e)

@@ -45,6 +45,21 @@ func TestNATSExample(t *testing.T) {
 	})
 }
 
+func TestNATSCredentialsExample(t *testing.T) {
+	t.Parallel()
+	cluster := natstest.StartCluster(t, 3, natstest.Options{TLS: true, Operator: true, Bucket: "lockgateway", SyncAlways: true})
+	files, members := cluster.Certificates, cluster.Members()
+	serveExample(t, "../examples/nats/credentials.Caddyfile", []string{
+		"tls://nats-1.example.com:4222", "tls://" + members[0].Address(),
+		"tls://nats-2.example.com:4222", "tls://" + members[1].Address(),
+		"tls://nats-3.example.com:4222", "tls://" + members[2].Address(),
+		"/etc/caddy/lockgateway.creds", cluster.Credentials,
+		"/etc/caddy/nats-ca.pem", files.CA,
+		"/etc/caddy/nats-client.pem", files.ClientCert,
+		"/etc/caddy/nats-client-key.pem", files.ClientKey,
+	})
+}
+
 // serveExample starts two gateways with the block of the handler in an example,
 // after replacing pairs of texts in it, and tries them.
 func serveExample(t *testing.T, path string, replace []string) {
@@ -67,6 +82,8 @@ func serveExample(t *testing.T, path string, replace []string) {
 	block = before + "backend " + name + " {\nrequest_timeout 20s\nsession_ttl 1m\n" + settings
 
 	a, b := gatewaytest.Start(t, "a", block), gatewaytest.Start(t, "b", block)
+	awaitServing(t, a)
+	awaitServing(t, b)
 	a.Take(t, "1/example", "")
 	waiting := b.Queue(t, "1/example", gatewaytest.ForLong(), 1)
 	a.ExpectRelease(t, "1/example", "", true)

@@ -36,9 +36,13 @@ func startGateway(t *testing.T, name string, limits timing, c cluster, addresses
 	return gatewaytest.Start(t, name, c.backend(limits, addresses...))
 }
 
-// startGateways starts n gateways on a cluster.
+// startGateways starts n gateways on a cluster, or takes them from one that they
+// are.
 func startGateways(t *testing.T, n int, limits timing, c cluster) (gateways []*gatewaytest.Gateway) {
 	t.Helper()
+	if nodes, ok := c.(embeddedCluster); ok {
+		return nodes.gateways(t, limits)[:n]
+	}
 	for i := range n {
 		gateways = append(gateways, startGateway(t, fmt.Sprintf("gateway-%d", i+1), limits, c))
 	}

@@ -19,6 +19,7 @@ func TestNATSConformanceOneGateway(t *testing.T) {
 	t.Parallel()
 	servers := natstest.Start(t, natstest.Options{}).URLs()
 	locktest.Run(t, func(t *testing.T) lock.Backend { return openNATSEngine(t, servers) })
+	locktest.RunInspector(t, func(t *testing.T) locktest.Inspected { return openNATSEngine(t, servers) })
 }
 
 // The same promises when each request goes through another gateway.
@@ -40,7 +41,7 @@ func TestNATSConformanceThreeServers(t *testing.T) {
 }
 
 // openNATSEngine opens what a gateway runs. The suite closes it.
-func openNATSEngine(t *testing.T, servers []string) lock.Backend {
+func openNATSEngine(t *testing.T, servers []string) *replicated.Backend {
 	t.Helper()
 	// It is long enough for a busy machine: nothing fails here.
 	const patience = process.Soon / 2

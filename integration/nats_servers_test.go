@@ -1,8 +1,10 @@
 package integration_test
 
 import (
+	"flag"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/lockgateway/lockgateway/integration/gatewaytest"
@@ -25,40 +27,56 @@ func TestNATSB11LeadersStepDownUnderLoad(t *testing.T) {
 	load.stop(t)
 }
 
+var atOnce = flag.Int("locks-at-once", 150, "how many locks TestNATSB11TwoGatewaysAtOnceOneGrant has four clients ask for")
+
 // Clients of two gateways ask for the same lock at the same moment, also while the
 // leader steps down. One gets it at most.
 func TestNATSB11TwoGatewaysAtOnceOneGrant(t *testing.T) {
 	t.Parallel()
 	c := startNATSWith(t, 3, natstest.Options{})
 	gateways := startGateways(t, 2, patient, c)
-	granted := 0
-	for round := range 150 {
-		if round%50 == 49 {
-			c.StepDown(t, natsStream)
-		}
-		lock := fmt.Sprintf("1/round-%d", round)
-		const clients = 4
-		answers := make([]gatewaytest.Answer, clients)
-		var all sync.WaitGroup
-		for i := range clients {
-			all.Go(func() { answers[i] = gateways[i%2].Acquire(t.Context(), lock, gatewaytest.Named(fmt.Sprint(i))) })
-		}
-		all.Wait()
-		holders, unknown := 0, 0
-		for _, a := range answers {
-			switch {
-			case a.OK() && a.Acquired:
-				holders++
-			case a.Unknown():
-				unknown++
+	var next, granted atomic.Int64
+	stepDown := max(int64(*atOnce/100), 50)
+	const abreast = 4
+	var all sync.WaitGroup
+	for range abreast {
+		all.Go(func() {
+			for n := next.Add(1); n <= int64(*atOnce) && !t.Failed(); n = next.Add(1) {
+				granted.Add(askAtOnce(t, fmt.Sprintf("1/lock-%d", n), gateways))
+				if n%stepDown == 0 {
+					c.StepDown(t, natsStream)
+				}
 			}
-		}
-		if holders > 1 || holders == 0 && unknown == 0 {
-			t.Errorf("%d clients hold %s: %v", holders, lock, answers)
-		}
-		granted += holders
+		})
 	}
-	t.Logf("%d grants", granted)
+	all.Wait()
+	t.Logf("%d of %d locks were granted", granted.Load(), *atOnce)
+}
+
+// askAtOnce has four clients ask for a lock at the same moment, and returns how many
+// hold it.
+func askAtOnce(t *testing.T, lock string, gateways []*gatewaytest.Gateway) (holders int64) {
+	answers := make([]gatewaytest.Answer, 4)
+	var all sync.WaitGroup
+	for i := range answers {
+		all.Go(func() {
+			answers[i] = gateways[i%len(gateways)].Acquire(t.Context(), lock, gatewaytest.Named(fmt.Sprint(i)))
+		})
+	}
+	all.Wait()
+	unknown := 0
+	for _, a := range answers {
+		switch {
+		case a.OK() && a.Acquired:
+			holders++
+		case a.Unknown():
+			unknown++
+		}
+	}
+	if holders > 1 || holders == 0 && unknown == 0 {
+		t.Errorf("%d clients hold %s: %v", holders, lock, answers)
+	}
+	return holders
 }
 
 // One server dies, the others freeze and thaw. What was granted before stays so.

@@ -26,7 +26,7 @@ func startNATSWith(t *testing.T, n int, o natstest.Options) natsCluster {
 	defer func() { s.must(s.Close()) }()
 	// Servers that do not know each other yet refuse to make it.
 	process.Await(t, "there is a bucket", func() bool {
-		_, err := s.OpenSession(s.ctx)
+		_, err := s.OpenSession(s.ctx, "")
 		return err == nil
 	})
 	return c
@@ -124,6 +124,9 @@ func TestNATSClusterWithoutMajorityComesBack(t *testing.T) {
 	onNATS(t, testClusterWithoutMajorityComesBack)
 }
 func TestNATSElectionKeepsTheQueue(t *testing.T) { onNATS(t, testElectionKeepsTheQueue) }
+func TestNATSB1FrozenGatewayGrantsNothingItLost(t *testing.T) {
+	onNATS(t, testB1FrozenGatewayGrantsNothingItLost)
+}
 func TestNATSGatewayFrozenWithACommittedGrant(t *testing.T) {
 	onNATS(t, testGatewayFrozenWithACommittedGrant)
 }

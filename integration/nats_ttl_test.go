@@ -15,7 +15,7 @@ func TestNATSB13WaiterIsGrantedAfterTheTTLOfTheDead(t *testing.T) {
 	for _, servers := range []int{1, 3} {
 		t.Run(fmt.Sprint(servers), func(t *testing.T) {
 			t.Parallel()
-			const ttl = 5 * time.Second
+			const ttl = 12 * time.Second
 			gateways := startGateways(t, 2, patient, startNATS(t, servers))
 			g1, g2 := gateways[0], gateways[1]
 			sent := time.Now()

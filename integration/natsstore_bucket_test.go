@@ -5,11 +5,15 @@ import (
 	"testing"
 	"time"
 
+	natsgo "github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/lockgateway/lockgateway/backends/nats"
+	"github.com/lockgateway/lockgateway/backends/replicated"
 	"github.com/lockgateway/lockgateway/integration/natstest"
+	"github.com/lockgateway/lockgateway/integration/process"
 )
 
 func TestNATSStoreMakesItsBucket(t *testing.T) {
@@ -32,6 +36,110 @@ func TestNATSStoreMakesItsBucket(t *testing.T) {
 	if e, err := kv.Get(s.ctx, "locks.YQ"); err != nil || string(e.Value()) != "created" {
 		t.Errorf("the key-value store has %v, error %v", e, err)
 	}
+}
+
+// Somebody gives the bucket a TTL for delete markers while a store uses it: nothing
+// tells of that, but a sweep looks.
+func TestNATSB13StoreSeesThatItsBucketWasChanged(t *testing.T) {
+	t.Parallel()
+	cluster := natstest.Start(t, natstest.Options{})
+	o := natsOptions(cluster.URLs()...)
+	o.ForgetAfter = 10 * time.Second // a sweep every second
+	s := openNATSSession(t, o)
+	e := s.create("a")
+	js := cluster.JetStream(t)
+	stream, err := js.Stream(s.ctx, natsStream)
+	s.must(err)
+	safe := stream.CachedInfo().Config
+	unsafe := safe
+	unsafe.SubjectDeleteMarkerTTL = time.Minute
+	_, err = js.UpdateStream(s.ctx, unsafe)
+	s.must(err)
+	swap := func() bool {
+		res, err := s.swapWithin(process.Soon/2, replicated.Swap{Key: "a", Expect: e.Revision, Value: []byte("b")})
+		if err != nil {
+			s.refused(err, "subject_delete_marker_ttl")
+			return false
+		}
+		e = res.Entry
+		return res.Applied
+	}
+	process.Await(t, "swaps are refused", func() bool { return !swap() })
+	_, err = js.UpdateStream(s.ctx, safe)
+	s.must(err)
+	process.Await(t, "swaps are taken", swap)
+}
+
+// The bucket is in the domain of servers that those we connect to are leaf nodes of.
+func TestNATSStoreReachesAnotherDomain(t *testing.T) {
+	t.Parallel()
+	hub := natstest.Start(t, natstest.Options{Domain: "hub"})
+	leaf := natstest.Start(t, natstest.Options{Hub: hub, WithoutJetStream: true})
+	awaitDomain(t, leaf, "hub")
+	o := natsOptions(leaf.URLs()...)
+	o.Domain = "hub"
+	expectEverythingWorks(t, o)
+	if _, err := hub.JetStream(t).Stream(t.Context(), natsStream); err != nil {
+		t.Errorf("looking for the bucket gave the error %v", err)
+	}
+	o.Domain = "elsewhere"
+	s := openNATS(t, o)
+	defer s.Close()
+	s.refusesFor("check the setting domain")
+}
+
+// awaitDomain waits until the domain's JetStream is reached through a leaf node, which
+// learns of it a moment after it is connected.
+func awaitDomain(t *testing.T, leaf *natstest.Cluster, domain string) {
+	t.Helper()
+	conn, err := natsgo.Connect(leaf.URLs()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	js, err := jetstream.NewWithDomain(conn, domain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	process.Await(t, "the domain answers", func() bool {
+		_, err := js.AccountInfo(t.Context())
+		return err == nil
+	})
+}
+
+func TestNATSStorePlacesItsBucket(t *testing.T) {
+	t.Parallel()
+	cluster := natstest.StartCluster(t, 3, natstest.Options{})
+	for _, m := range cluster.Members() {
+		o := natsOptions(cluster.URLs()...)
+		o.Name, o.Replicas, o.Placement = m.Name, 1, &nats.Placement{Tags: []string{m.Name}}
+		openNATSSession(t, o).create("a")
+		if leader := cluster.Leader(t, "KV_"+m.Name); leader != m {
+			t.Errorf("the bucket for %s is on %s", m.Name, leader.Name)
+		}
+	}
+	for name, wrong := range map[string]nats.Bucket{
+		"tag":     {Placement: &nats.Placement{Tags: []string{"elsewhere"}}},
+		"cluster": {Placement: &nats.Placement{Cluster: "elsewhere"}},
+		"count":   {Replicas: 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := natsOptions(cluster.URLs()...)
+			o.Name, o.Bucket = "nowhere", wrong
+			s := openNATS(t, o)
+			defer s.Close()
+			s.refusesFor("check the settings replicas and placement")
+		})
+	}
+}
+
+func TestNATSStoreNeedsAsManyServersAsReplicas(t *testing.T) {
+	t.Parallel()
+	o := natsOptions(natstest.Start(t, natstest.Options{}).URLs()...)
+	o.Replicas = 3
+	s := openNATS(t, o)
+	defer s.Close()
+	s.refusesFor("check the setting replicas")
 }
 
 func TestNATSStoreChecksABucketThatIsThere(t *testing.T) {
@@ -77,8 +185,7 @@ func TestNATSStoreChecksABucketThatIsThere(t *testing.T) {
 			if c.refusal != "" {
 				s := openNATS(t, o)
 				defer s.Close()
-				_, err := s.swapWithin(5*time.Second, change)
-				s.refused(err, c.refusal)
+				s.refusesFor(c.refusal)
 				return
 			}
 			s := openNATSSession(t, o)

@@ -1,9 +1,6 @@
 package integration_test
 
 import (
-	"context"
-	"errors"
-	"strings"
 	"testing"
 	"time"
 
@@ -13,7 +10,6 @@ import (
 	"github.com/lockgateway/lockgateway/backends/replicated"
 	"github.com/lockgateway/lockgateway/backends/replicated/storetest"
 	"github.com/lockgateway/lockgateway/integration/natstest"
-	"github.com/lockgateway/lockgateway/integration/process"
 )
 
 func TestNATSStoreKeepsItsPromises(t *testing.T) {
@@ -35,12 +31,10 @@ const (
 	natsStream = "KV_" + natsBucket
 )
 
-// natsStore is a store with words to test it.
+// natsStore is NATS's store with words to test it.
 type natsStore struct {
 	*nats.Store
-	t       *testing.T
-	ctx     context.Context
-	session replicated.Session
+	words
 }
 
 func natsOptions(servers ...string) nats.Options {
@@ -48,7 +42,7 @@ func natsOptions(servers ...string) nats.Options {
 		Connection:     nats.Connection{Servers: servers, DialTimeout: 5 * time.Second},
 		Name:           natsBucket,
 		RequestTimeout: 5 * time.Second,
-		SessionTTL:     3 * time.Second,
+		SessionTTL:     10 * time.Second, // more than a slow minute holds a renewal up
 		ForgetAfter:    time.Hour,
 		Logger:         zap.NewNop(),
 	}
@@ -61,9 +55,7 @@ func openNATS(t *testing.T, o nats.Options) natsStore {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), process.Soon)
-	t.Cleanup(cancel)
-	return natsStore{Store: opened, t: t, ctx: ctx}
+	return natsStore{opened, newWords(t, opened)}
 }
 
 // openNATSSession opens a store and a session. Both end with the test.
@@ -71,87 +63,8 @@ func openNATSSession(t *testing.T, o nats.Options) natsStore {
 	t.Helper()
 	s := openNATS(t, o)
 	t.Cleanup(func() { _ = s.Close() })
-	session, err := s.OpenSession(s.ctx)
+	session, err := s.OpenSession(s.ctx, "")
 	s.must(err)
 	s.session = session
 	return s
-}
-
-func (s natsStore) must(err error) {
-	s.t.Helper()
-	if err != nil {
-		s.t.Fatal(err)
-	}
-}
-
-func (s natsStore) create(key string) replicated.Entry {
-	s.t.Helper()
-	return s.apply(replicated.Swap{Key: key, Value: []byte("created")})
-}
-
-func (s natsStore) apply(w replicated.Swap) replicated.Entry {
-	s.t.Helper()
-	w.Session = s.session
-	res, err := s.Swap(s.ctx, w)
-	s.must(err)
-	if !res.Applied {
-		s.t.Fatalf("a swap was refused; the record has the revision %d", res.Entry.Revision)
-	}
-	return res.Entry
-}
-
-func (s natsStore) get(key string) replicated.Entry {
-	s.t.Helper()
-	e, err := s.Get(s.ctx, key)
-	s.must(err)
-	return e
-}
-
-// swapWithin tries a swap for some time.
-func (s natsStore) swapWithin(d time.Duration, w replicated.Swap) (replicated.SwapResult, error) {
-	ctx, cancel := context.WithTimeout(s.ctx, d)
-	defer cancel()
-	w.Session = s.session
-	return s.Swap(ctx, w)
-}
-
-// refused checks that a swap certainly did not happen, and that the error tells why.
-func (s natsStore) refused(err error, why string) {
-	s.t.Helper()
-	if !errors.Is(err, replicated.ErrNotApplied) || !strings.Contains(err.Error(), why) {
-		s.t.Errorf("the error is %v; want one that says that the swap was not applied, and %q", err, why)
-	}
-}
-
-// inDoubt checks that an error leaves open what became of a swap.
-func (s natsStore) inDoubt(err error) {
-	s.t.Helper()
-	if err == nil || errors.Is(err, replicated.ErrNotApplied) {
-		s.t.Errorf("the error is %v; want one that leaves the outcome open", err)
-	}
-}
-
-// follow follows a record, and returns the first hundred of its news that are
-// not fetched.
-func (s natsStore) follow(key string) <-chan replicated.Event {
-	news := make(chan replicated.Event, 100)
-	s.Follow(s.ctx, key, func(e replicated.Event) {
-		select {
-		case news <- e:
-		default:
-		}
-	})
-	return news
-}
-
-// next returns the next event.
-func (s natsStore) next(news <-chan replicated.Event) replicated.Event {
-	s.t.Helper()
-	select {
-	case e := <-news:
-		return e
-	case <-s.ctx.Done():
-		s.t.Fatal("Follow tells nothing")
-		return replicated.Event{}
-	}
 }

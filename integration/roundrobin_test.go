@@ -61,6 +61,13 @@ func (r *roundRobin) GiveBack(ctx context.Context, req lock.AcquireRequest, res 
 	return by[0].GiveBack(ctx, req, res)
 }
 
+func (r *roundRobin) Ready() (err error) {
+	for _, b := range r.backends {
+		err = errors.Join(err, b.Ready())
+	}
+	return err
+}
+
 func (r *roundRobin) Release(ctx context.Context, key lock.Key, holder string) (bool, error) {
 	return r.next().Release(ctx, key, holder)
 }

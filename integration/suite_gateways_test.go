@@ -132,6 +132,7 @@ func testB27RestartKeepsHolders(t *testing.T, start starter) {
 			held := g.Take(t, "1/named", gatewaytest.Named("h"))
 			test.end(t, g, g.Queue(t, "1/x", "", 1))
 			g.Restart(t)
+			awaitServing(t, g)
 			awaitGone(t, c, g, "1/x", 0)
 			g.ExpectTaken(t, "1/x", "")
 			if again := g.Take(t, "1/named", gatewaytest.Named("h")); again.Token != held.Token {
@@ -180,6 +181,7 @@ func testGatewayKilledBetweenItsAnswers(t *testing.T, start starter) {
 		expectToldHold(t, c, other, named, slots, namedWaiters)
 		expectToldCounted(t, c, other, anonymous, slots, anonymousWaiters)
 		dying.Restart(t)
+		awaitServing(t, dying)
 	}
 }
 

@@ -53,6 +53,14 @@ type Backend interface {
 	// go on growing.
 	Reset(ctx context.Context, key Key) error
 
+	// Ready returns nil if operations can be expected to succeed, as far as is
+	// known without asking: the store answered the last time that it was asked,
+	// and the backend has all that it needs there. It does not block. Otherwise
+	// the error says what is wrong, for an operator to read; it is an
+	// [ErrUnavailable] or, while the backend drains or when it is closed, an
+	// [ErrClosing].
+	Ready() error
+
 	// Drain ends all waiting, now and in future: requests that wait, or would
 	// have to, get ErrClosing, unless their grant is already committed or in
 	// flight. Everything else goes on. It does not block.

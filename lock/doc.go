@@ -23,6 +23,9 @@
 //		locktest.Run(t, func(t *testing.T) lock.Backend { return mybackend.New() })
 //	}
 //
+// One that operators can look into implements [Inspector], too, for which there is
+// locktest.RunInspector.
+//
 // The operations on one key are linearizable: each takes effect at one moment
 // between its call and its return. A waiting acquire takes effect when it is
 // granted.

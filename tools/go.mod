@@ -10,6 +10,7 @@ tool (
 
 require (
 	github.com/caddyserver/xcaddy v0.4.5
+	github.com/yuin/goldmark v1.8.7
 	golang.org/x/mod v0.42.0
 )
 

@@ -35,7 +35,7 @@ func (s *Store) clients(ctx context.Context) (*clients, error) {
 // call sends a request that may be sent any number of times, until it succeeds,
 // fails for good, or ctx is done.
 func (s *Store) call(ctx context.Context, send func(context.Context, *clients) error) error {
-	ctx = clientv3.WithRequireLeader(ctx)
+	ctx = withTrace(clientv3.WithRequireLeader(ctx))
 	for attempt := 1; ; attempt++ {
 		c, err := s.clients(ctx)
 		if err != nil {
@@ -56,7 +56,7 @@ func (s *Store) call(ctx context.Context, send func(context.Context, *clients) e
 // sent once. The error wraps ErrNotApplied if it was not applied and never will
 // be.
 func (s *Store) commit(ctx context.Context, txn *pb.TxnRequest) (*pb.TxnResponse, error) {
-	ctx = clientv3.WithRequireLeader(ctx)
+	ctx = withTrace(clientv3.WithRequireLeader(ctx))
 	for attempt := 1; ; attempt++ {
 		c, err := s.clients(ctx)
 		if err != nil {

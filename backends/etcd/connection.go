@@ -82,7 +82,7 @@ type clients struct {
 func connect(ctx context.Context, settings Connection) (*connection, error) {
 	c := &connection{settings: settings, tried: make(chan struct{}), ended: make(chan struct{})}
 	var err error
-	if c.tls, err = settings.TLS.config(); err != nil {
+	if c.tls, err = settings.TLS.Config(); err != nil {
 		return nil, err
 	}
 	ctx, c.cancel = context.WithCancel(ctx)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -21,6 +22,8 @@ import (
 type feed struct {
 	store *Store
 	wake  chan struct{} // has room for one; tells the sender of requests
+
+	warned time.Time // when the log was last told of a compaction; run's goroutine only
 
 	mu       sync.Mutex // guards what follows
 	started  bool
@@ -138,7 +141,9 @@ func (f *feed) run() {
 		if !sleep(f.store.ctx, wait) {
 			return
 		}
-		f.store.logger().Debug("following etcd from now on anew", zap.Error(err))
+		if served {
+			f.store.logger().Info("the watch on etcd broke and is opened anew; what may have been missed is read", zap.Error(err))
+		}
 	}
 }
 
@@ -212,13 +217,17 @@ func (f *feed) sendAll(ctx context.Context, stream pb.Watch_WatchClient) {
 func (f *feed) handle(r *pb.WatchResponse) error {
 	f.mu.Lock()
 	w := f.watches[r.GetWatchId()]
-	if w != nil && r.GetCanceled() && r.GetCompactRevision() != 0 {
+	compacted := w != nil && r.GetCanceled() && r.GetCompactRevision() != 0
+	if compacted {
 		// It was too slow for the cluster, which compacted what it had not sent.
 		delete(f.watches, w.id)
 		f.open(w)
 		w = nil
 	}
 	f.mu.Unlock()
+	if compacted {
+		f.warnOfCompaction()
+	}
 	switch {
 	case r.GetCanceled() && (w != nil || r.GetCreated()):
 		// What ends one watch ends all: the token, or the permission.
@@ -231,4 +240,16 @@ func (f *feed) handle(r *pb.WatchResponse) error {
 		w.changed(r.GetEvents())
 	}
 	return nil
+}
+
+// warnEvery is how often the log is told of compactions, which may end all watches at
+// once.
+const warnEvery = time.Minute
+
+func (f *feed) warnOfCompaction() {
+	if time.Since(f.warned) < warnEvery {
+		return
+	}
+	f.warned = time.Now()
+	f.store.logger().Warn("etcd compacted events before this gateway had them; they are made up for by reading")
 }

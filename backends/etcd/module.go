@@ -11,6 +11,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lockgateway/lockgateway/backends/replicated"
+	"github.com/lockgateway/lockgateway/internal/settings"
+	"github.com/lockgateway/lockgateway/internal/telemetry"
 	"github.com/lockgateway/lockgateway/lock"
 )
 
@@ -144,34 +146,16 @@ func (m *Module) Provision(ctx caddy.Context) error {
 	return nil
 }
 
-// replace fills in placeholders. One without a value is an error: it would make
-// another cluster, user or prefix of what was meant.
+// replace fills in placeholders.
 func (m *Module) replace() error {
-	replacer := caddy.NewReplacer()
-	texts := []text{
-		{"discovery_srv", &m.DiscoverySRV}, {"prefix", &m.Prefix},
-		{"username", &m.Username}, {"password", &m.Password},
-	}
-	for i := range m.Endpoints {
-		texts = append(texts, text{"endpoints", &m.Endpoints[i]})
-	}
-	if m.TLS != nil {
-		texts = append(texts, text{"tls ca", &m.TLS.CA}, text{"tls cert", &m.TLS.Cert},
-			text{"tls key", &m.TLS.Key}, text{"tls server_name", &m.TLS.ServerName})
-	}
-	for _, t := range texts {
-		value, err := replacer.ReplaceOrErr(*t.value, true, true)
-		if err != nil {
-			return fmt.Errorf("%s: %w", t.setting, err)
-		}
-		*t.value = value
-	}
-	return nil
-}
-
-type text struct {
-	setting string
-	value   *string
+	r := settings.NewReplacer()
+	r.FillAll("endpoints", m.Endpoints)
+	r.Fill("discovery_srv", &m.DiscoverySRV)
+	r.Fill("prefix", &m.Prefix)
+	r.Fill("username", &m.Username)
+	r.Fill("password", &m.Password)
+	m.TLS.Fill(r)
+	return r.Err()
 }
 
 // Validate checks the settings, and reads the files that they name.
@@ -179,7 +163,7 @@ func (m *Module) Validate() error {
 	if problem := m.check(); problem != nil {
 		return fmt.Errorf("etcd backend: %w", problem)
 	}
-	if _, err := m.options().TLS.config(); err != nil {
+	if _, err := m.options().TLS.Config(); err != nil {
 		return fmt.Errorf("etcd backend: %w", err)
 	}
 	return nil
@@ -200,7 +184,9 @@ func (m *Module) Open() (lock.Backend, error) {
 	if err != nil {
 		return nil, fmt.Errorf("etcd backend: %w", err)
 	}
-	engine := replicated.New(store, replicated.Options{RequestTimeout: o.RequestTimeout, Logger: o.Logger})
+	engine := replicated.New(store, replicated.Options{
+		RequestTimeout: o.RequestTimeout, Logger: o.Logger, Name: "etcd", Meter: telemetry.Meter(),
+	})
 	return &backend{Backend: engine, store: store}, nil
 }
 

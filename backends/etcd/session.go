@@ -20,6 +20,7 @@ type session struct {
 	lease int64
 	ttl   time.Duration
 	key   []byte
+	text  []byte // the description, which the key has
 
 	// fence is the key's revision as far as it is known. Swaps that create a
 	// record compare it.
@@ -30,14 +31,14 @@ type session struct {
 }
 
 // OpenSession grants a lease and puts the session's key on it.
-func (s *Store) OpenSession(ctx context.Context) (replicated.Session, error) {
+func (s *Store) OpenSession(ctx context.Context, description string) (replicated.Session, error) {
 	begun := time.Now()
 	lease, ttl, err := s.grant(ctx, s.options.Load().SessionTTL)
 	if err != nil {
 		return nil, fmt.Errorf("opening a session: %w", err)
 	}
-	n := &session{store: s, lease: lease, ttl: ttl, key: s.keys.session(lease), done: make(chan struct{})}
-	answer, err := s.commit(ctx, &pb.TxnRequest{Success: []*pb.RequestOp{put(n.key, nil, lease)}})
+	n := &session{store: s, lease: lease, ttl: ttl, key: s.keys.session(lease), text: []byte(description), done: make(chan struct{})}
+	answer, err := s.commit(ctx, &pb.TxnRequest{Success: []*pb.RequestOp{put(n.key, n.text, lease)}})
 	if err != nil {
 		s.Discard(uint64(lease))
 		return nil, fmt.Errorf("opening a session: %w", err)
@@ -124,7 +125,7 @@ func (n *session) fencedAt(revision int64) {
 func (n *session) Fence(ctx context.Context) error {
 	txn := &pb.TxnRequest{
 		Compare: []*pb.Compare{exists(n.key)},
-		Success: []*pb.RequestOp{put(n.key, nil, n.lease)},
+		Success: []*pb.RequestOp{put(n.key, n.text, n.lease)},
 	}
 	before := n.fence.Load()
 	for {

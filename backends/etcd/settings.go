@@ -6,71 +6,52 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"time"
 
-	"github.com/caddyserver/caddy/v2"
+	"github.com/lockgateway/lockgateway/internal/settings"
 )
-
-// settingError is a setting that is wrong, or does not go with another one.
-type settingError struct {
-	setting string // as it is called in a Caddyfile; in tls, too
-	problem string
-}
-
-func (e *settingError) Error() string { return e.setting + ": " + e.problem }
 
 // check returns what is wrong with the settings, or nil. Values with placeholders
 // that are not filled in yet are taken to be right.
-func (m *Module) check() *settingError {
-	for _, c := range []struct {
-		wrong            bool
-		setting, problem string
-	}{
-		{len(m.Endpoints) == 0 && m.DiscoverySRV == "", "endpoints", "there are none; give URLs such as http://localhost:2379, or discovery_srv"},
-		{len(m.Endpoints) > 0 && m.DiscoverySRV != "", "discovery_srv", "there are endpoints, too; leave one of them out"},
-		{m.Password != "" && m.Username == "", "password", "there is no username; give both, or none"},
-		{m.Username != "" && m.Password == "", "username", "there is no password; give both, or none"},
-		{m.TLS != nil && m.TLS.Cert != "" && m.TLS.Key == "", "cert", "there is no key in tls; give both, or none"},
-		{m.TLS != nil && m.TLS.Key != "" && m.TLS.Cert == "", "key", "there is no cert in tls; give both, or none"},
-		{m.RequestTimeout < 0, "request_timeout", "it is negative; leave it out for " + DefaultRequestTimeout.String()},
-		{m.DialTimeout < 0, "dial_timeout", "it is negative; leave it out for " + DefaultDialTimeout.String()},
-		{m.KeepAliveTimeout < 0, "keepalive_timeout", "it is negative; leave it out for " + DefaultKeepAliveTimeout.String()},
-		{below(m.KeepAliveTime, leastKeepAliveTime), "keepalive_time", "gRPC does not go below " + leastKeepAliveTime.String() + "; leave it out for that"},
-		{below(m.SessionTTL, leastSessionTTL), "session_ttl", "etcd does not go below " + leastSessionTTL.String() + "; leave it out for " + DefaultSessionTTL.String()},
-		{below(m.ForgetAfter, leastForgetAfter), "forget_after", "it must be " + leastForgetAfter.String() + " or more; leave it out for " + DefaultForgetAfter.String()},
-	} {
-		if c.wrong {
-			return &settingError{c.setting, c.problem}
-		}
+func (m *Module) check() *settings.Problem {
+	problem := settings.First(
+		settings.If(len(m.Endpoints) == 0 && m.DiscoverySRV == "", "endpoints", "there are none; give URLs such as http://localhost:2379, or discovery_srv"),
+		settings.If(len(m.Endpoints) > 0 && m.DiscoverySRV != "", "discovery_srv", "there are endpoints, too; leave one of them out"),
+		settings.If(m.Password != "" && m.Username == "", "password", "there is no username; give both, or none"),
+		settings.If(m.Username != "" && m.Password == "", "username", "there is no password; give both, or none"),
+		settings.If(m.RequestTimeout < 0, "request_timeout", "it is negative; leave it out for "+DefaultRequestTimeout.String()),
+		settings.If(m.DialTimeout < 0, "dial_timeout", "it is negative; leave it out for "+DefaultDialTimeout.String()),
+		settings.If(m.KeepAliveTimeout < 0, "keepalive_timeout", "it is negative; leave it out for "+DefaultKeepAliveTimeout.String()),
+		settings.If(settings.Below(m.KeepAliveTime, leastKeepAliveTime), "keepalive_time", "gRPC does not go below "+leastKeepAliveTime.String()+"; leave it out for that"),
+		settings.If(settings.Below(m.SessionTTL, leastSessionTTL), "session_ttl", "etcd does not go below "+leastSessionTTL.String()+"; leave it out for "+DefaultSessionTTL.String()),
+		settings.If(settings.Below(m.ForgetAfter, leastForgetAfter), "forget_after", "it must be "+leastForgetAfter.String()+" or more; leave it out for "+DefaultForgetAfter.String()),
+		m.TLS.Check(),
+	)
+	if problem != nil {
+		return problem
 	}
 	if err := checkPrefix(m.Prefix); err != nil {
-		return &settingError{"prefix", err.Error()}
+		return settings.Wrong("prefix", err.Error())
 	}
 	return m.checkEndpoints()
 }
 
-// below reports whether a duration is given and too short.
-func below(d caddy.Duration, least time.Duration) bool {
-	return d != 0 && time.Duration(d) < least
-}
-
-func (m *Module) checkEndpoints() *settingError {
+func (m *Module) checkEndpoints() *settings.Problem {
 	schemes := make(map[string]string) // an endpoint of each
 	for _, e := range m.Endpoints {
-		if hasPlaceholder(e) {
+		if settings.HasPlaceholder(e) {
 			continue
 		}
 		scheme, err := checkURL(m.url(e))
 		if err != nil {
-			return &settingError{"endpoints", fmt.Sprintf("%q %s", e, err)}
+			return settings.Wrong("endpoints", fmt.Sprintf("%q %s", e, err))
 		}
 		schemes[scheme] = e
 	}
 	switch e := schemes["http"]; {
 	case e != "" && m.TLS != nil:
-		return &settingError{"tls", fmt.Sprintf("the endpoint %q has no TLS; make it https, or leave tls out", e)}
+		return settings.Wrong("tls", fmt.Sprintf("the endpoint %q has no TLS; make it https, or leave tls out", e))
 	case e != "" && schemes["https"] != "":
-		return &settingError{"endpoints", fmt.Sprintf("%q has no TLS and %q has; make all https, or all http", e, schemes["https"])}
+		return settings.Wrong("endpoints", fmt.Sprintf("%q has no TLS and %q has; make all https, or all http", e, schemes["https"]))
 	}
 	return nil
 }
@@ -106,5 +87,3 @@ func (m *Module) url(endpoint string) string {
 		return "http://" + endpoint
 	}
 }
-
-func hasPlaceholder(text string) bool { return strings.Contains(text, "{") }

@@ -11,6 +11,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/lockgateway/lockgateway/internal/telemetry"
 	"github.com/lockgateway/lockgateway/lock"
 )
 
@@ -44,6 +48,7 @@ type Backend struct {
 	maxLocks    atomic.Int64
 	locks       atomic.Int64 // remembered in all shards; a place is taken before a lock is made
 	inRings     atomic.Int64 // of these, those that may be idle
+	coarse      coarse
 }
 
 var _ lock.Backend = (*Backend)(nil)
@@ -54,6 +59,7 @@ type instant = time.Duration
 // New returns an empty backend. Close it when done.
 func New(opts Options) *Backend {
 	b := &Backend{seed: maphash.MakeSeed(), start: time.Now()}
+	b.coarse.init(b.now)
 	// Tokens must go on growing after a restart, and nothing but the clock
 	// outlives it. Microseconds are far below 2^53, and ahead of any process
 	// that granted less than a million named slots a second in each shard.
@@ -123,16 +129,33 @@ func (b *Backend) Acquire(ctx context.Context, req lock.AcquireRequest) (lock.Ac
 		return lock.AcquireResult{}, nil
 	}
 	w, err := sh.enqueue(s, req)
+	position := s.waiting()
 	sh.mu.Unlock()
 	if err != nil {
 		return lock.AcquireResult{}, err
 	}
-	return b.await(ctx, sh, s, w, req)
+	if telemetry.Recording(ctx) {
+		return b.awaitTraced(ctx, sh, s, w, req, position)
+	}
+	o, err := b.await(ctx, sh, s, w, req)
+	return o.result, err
+}
+
+// awaitTraced is await with a span, linked to the one of the release that ended the
+// wait.
+func (b *Backend) awaitTraced(ctx context.Context, sh *shard, s *semaphore, w *waiter, req lock.AcquireRequest, position int64) (lock.AcquireResult, error) {
+	_, span := telemetry.Start(ctx, "lock.wait", attribute.Int64("lock.queue.position", position))
+	defer span.End()
+	o, err := b.await(ctx, sh, s, w, req)
+	if o.by != nil {
+		telemetry.Link(span, *o.by)
+	}
+	return o.result, err
 }
 
 // await waits until w is settled, times out or ctx ends. Of an end and a grant
 // at the same moment, the one that held the shard's mutex first has happened.
-func (b *Backend) await(ctx context.Context, sh *shard, s *semaphore, w *waiter, req lock.AcquireRequest) (lock.AcquireResult, error) {
+func (b *Backend) await(ctx context.Context, sh *shard, s *semaphore, w *waiter, req lock.AcquireRequest) (outcome, error) {
 	var timeout <-chan time.Time
 	if req.Wait != lock.Forever {
 		timer := time.NewTimer(req.Wait)
@@ -141,7 +164,7 @@ func (b *Backend) await(ctx context.Context, sh *shard, s *semaphore, w *waiter,
 	}
 	select {
 	case o := <-w.done:
-		return o.result, o.err
+		return o, o.err
 	case <-timeout:
 	case <-ctx.Done():
 	}
@@ -150,16 +173,16 @@ func (b *Backend) await(ctx context.Context, sh *shard, s *semaphore, w *waiter,
 	left := s.leave(w)
 	sh.mu.Unlock()
 	if left {
-		return lock.AcquireResult{}, ctx.Err()
+		return outcome{}, ctx.Err()
 	}
 	o := <-w.done
 	if ctx.Err() != nil {
 		if o.result.Acquired {
 			_ = b.GiveBack(ctx, req, o.result) // fails only when closed: nothing is held then
 		}
-		return lock.AcquireResult{}, ctx.Err()
+		return outcome{}, ctx.Err()
 	}
-	return o.result, o.err
+	return o, o.err
 }
 
 // GiveBack implements lock.Backend.
@@ -191,7 +214,7 @@ func (b *Backend) GiveBack(_ context.Context, req lock.AcquireRequest, res lock.
 }
 
 // Release implements lock.Backend.
-func (b *Backend) Release(_ context.Context, key lock.Key, holder string) (bool, error) {
+func (b *Backend) Release(ctx context.Context, key lock.Key, holder string) (bool, error) {
 	sh, hash := b.shardOf(key)
 	sh.mu.Lock()
 	if sh.closed {
@@ -200,6 +223,9 @@ func (b *Backend) Release(_ context.Context, key lock.Key, holder string) (bool,
 	}
 	released := false
 	if s := sh.locks.find(hash, key.Name()); s != nil {
+		if s.waiting() > 0 && telemetry.Recording(ctx) {
+			sh.releasing = new(trace.SpanContextFromContext(ctx))
+		}
 		if holder != "" {
 			s.withdraw(holder)
 			if h := s.holder(holder); h != nil {
@@ -211,6 +237,7 @@ func (b *Backend) Release(_ context.Context, key lock.Key, holder string) (bool,
 			released = true
 		}
 	}
+	sh.releasing = nil
 	sh.mu.Unlock()
 	return released, nil
 }
@@ -259,6 +286,17 @@ func (b *Backend) Reset(_ context.Context, key lock.Key) error {
 	return nil
 }
 
+// Ready implements lock.Backend: memory always is, until it drains.
+func (b *Backend) Ready() error {
+	sh := &b.shards[shardCount-1] // the last one to be told to drain
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if sh.draining {
+		return lock.ErrClosing
+	}
+	return nil
+}
+
 // Drain implements lock.Backend.
 func (b *Backend) Drain() {
 	for i := range b.shards {
@@ -271,6 +309,7 @@ func (b *Backend) Close() error {
 	for i := range b.shards {
 		b.shards[i].drain(true)
 	}
+	b.coarse.stop()
 	return nil
 }
 

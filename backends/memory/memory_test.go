@@ -14,4 +14,5 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestConformance(t *testing.T) {
 	locktest.Run(t, func(*testing.T) lock.Backend { return memory.New(memory.Options{}) })
+	locktest.RunInspector(t, func(*testing.T) locktest.Inspected { return memory.New(memory.Options{}) })
 }

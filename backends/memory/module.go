@@ -96,15 +96,7 @@ func (m *Module) options() Options {
 //	}
 func (m *Module) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	d.Next() // the backend's name
-	if d.NextArg() {
-		return d.ArgErr()
-	}
-	given := make(settings.Given)
-	for nesting := d.Nesting(); d.NextBlock(nesting); {
-		err := given.Once(d)
-		if err != nil {
-			return err
-		}
+	return settings.NewBlock(d).Each(d, func() (err error) {
 		switch d.Val() {
 		case "name":
 			m.Name, err = settings.Text(d)
@@ -115,11 +107,8 @@ func (m *Module) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		default:
 			err = d.Errf("unrecognized setting %q of the memory backend; there are name, forget_after and max_locks", d.Val())
 		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+		return err
+	})
 }
 
 // Interface guards

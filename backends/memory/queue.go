@@ -3,6 +3,8 @@ package memory
 import (
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/lockgateway/lockgateway/lock"
 )
 
@@ -19,6 +21,7 @@ type queue struct {
 type place struct {
 	prev, next *place
 	holder     string
+	since      instant // when the first of them came
 	waiters    *waiter // a list, newest first; never empty while the place is queued
 }
 
@@ -34,14 +37,17 @@ type waiter struct {
 type outcome struct {
 	result lock.AcquireResult
 	err    error
+
+	// by is the span of the request that freed the slot, if it was a traced one; else nil.
+	by *trace.SpanContext
 }
 
 // join adds a waiter to the holder's place, or at the end of the queue.
-func (q *queue) join(holder string, ttl time.Duration) *waiter {
+func (q *queue) join(holder string, ttl time.Duration, now instant) *waiter {
 	w := &waiter{ttl: ttl, done: make(chan outcome, 1)}
 	p := q.named[holder]
 	if p == nil {
-		p = &place{holder: holder, prev: q.tail}
+		p = &place{holder: holder, since: now, prev: q.tail}
 		if q.tail != nil {
 			q.tail.next = p
 		} else {

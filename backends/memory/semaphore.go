@@ -19,6 +19,7 @@ type semaphore struct {
 	anonymous int64  // slots held without a name
 	era       uint64 // of the anonymous slots: a new one each time the first is taken
 	busy      *busy
+	heldSince instant // when the first of the slots was taken; means nothing if none is held
 
 	chained            *semaphore // the next one in the table's bucket
 	idleSince          instant    // see forget.go
@@ -35,6 +36,7 @@ type busy struct {
 type holder struct {
 	name    string
 	token   uint64
+	since   instant
 	answers int // acquires that returned this slot and did not give it back
 	expires instant
 	expiry  *time.Timer // nil if the slot has no TTL

@@ -4,6 +4,8 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/lockgateway/lockgateway/lock"
 )
 
@@ -20,7 +22,11 @@ type shard struct {
 	tokens   uint64      // the last fencing token
 	eras     uint64      // the last era
 	draining bool
-	closed   bool
+
+	// releasing is the span of the release that has the mutex now, if it is traced
+	// and somebody waits; else nil.
+	releasing *trace.SpanContext
+	closed    bool
 }
 
 func (sh *shard) init(b *Backend, firstToken uint64) {
@@ -37,6 +43,9 @@ func (sh *shard) grantAnonymous(s *semaphore) (value int64, mark uint64) {
 	if s.anonymous == 0 {
 		sh.eras++
 		s.era = sh.eras
+		if s.held() == 0 {
+			s.heldSince = sh.backend.coarse.now()
+		}
 	}
 	s.anonymous++
 	return s.held(), s.era
@@ -50,7 +59,10 @@ func (sh *shard) grant(s *semaphore, name string, ttl time.Duration, answers int
 		return lock.AcquireResult{Acquired: true, Value: value, Mark: mark}
 	}
 	sh.tokens++
-	h := &holder{name: name, token: sh.tokens, answers: answers}
+	h := &holder{name: name, token: sh.tokens, answers: answers, since: sh.backend.coarse.now()}
+	if s.held() == 0 {
+		s.heldSince = h.since
+	}
 	s.addHolder(h)
 	if ttl > 0 {
 		sh.setExpiry(s, h, ttl)
@@ -89,7 +101,7 @@ func (sh *shard) enqueue(s *semaphore, req lock.AcquireRequest) (*waiter, error)
 			return nil, &lock.LimitError{Limit: "max_waiters", Max: req.MaxWaiters}
 		}
 	}
-	return s.makeBusy().queue.join(req.Holder, max(req.TTL, 0)), nil
+	return s.makeBusy().queue.join(req.Holder, max(req.TTL, 0), sh.backend.coarse.now()), nil
 }
 
 func (sh *shard) releaseAnonymous(s *semaphore) {
@@ -110,7 +122,7 @@ func (sh *shard) handOn(s *semaphore) {
 		p := s.busy.queue.head
 		answers, ttl := p.count()
 		s.busy.queue.remove(p)
-		p.settle(outcome{result: sh.grant(s, p.holder, ttl, answers)})
+		p.settle(outcome{result: sh.grant(s, p.holder, ttl, answers), by: sh.releasing})
 		s.settleBusy()
 	}
 	if s.anonymous == 0 && s.busy == nil {

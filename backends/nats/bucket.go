@@ -1,6 +1,7 @@
 package nats
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,12 +38,12 @@ type Placement struct {
 }
 
 // replicasInCluster is how many servers of a cluster keep the bucket, if nobody
-// says otherwise.
+// says otherwise. A server by itself keeps it alone.
 const replicasInCluster = 3
 
 // config is the stream that makes up the bucket. It looks like what `nats kv add`
 // makes, so that `nats kv` works with it.
-func (b Bucket) config(k keyspace, clustered bool) jetstream.StreamConfig {
+func (b Bucket) config(k keyspace) jetstream.StreamConfig {
 	c := jetstream.StreamConfig{
 		Name:              k.stream,
 		Description:       "Locks of Lock Gateway",
@@ -50,7 +51,7 @@ func (b Bucket) config(k keyspace, clustered bool) jetstream.StreamConfig {
 		MaxMsgsPerSubject: 1,
 		Discard:           jetstream.DiscardNew,
 		Storage:           jetstream.FileStorage,
-		Replicas:          b.replicas(clustered),
+		Replicas:          cmp.Or(b.Replicas, replicasInCluster),
 		MaxBytes:          -1,
 		MaxMsgs:           -1,
 		MaxMsgSize:        -1,
@@ -76,54 +77,94 @@ func (b Bucket) config(k keyspace, clustered bool) jetstream.StreamConfig {
 	return c
 }
 
-func (b Bucket) replicas(clustered bool) int {
-	switch {
-	case b.Replicas > 0:
-		return b.Replicas
-	case clustered:
-		return replicasInCluster
-	default:
-		return 1
-	}
-}
-
-// attach makes sure that the servers are new enough and that there is a bucket
-// which can be used, and looks whether it is the one from before.
-func (s *Store) attach(ctx context.Context, conn *nats.Conn) error {
-	ctx, cancel := context.WithTimeout(ctx, s.requestTimeout())
-	defer cancel()
-	if err := checkVersion(conn.ConnectedServerVersion()); err != nil {
+// attach makes sure that a new connection leads to a bucket which can be used, and
+// has followers read what they may have missed.
+func (s *Store) attach(ctx context.Context, l *link) error {
+	if err := s.look(ctx, l); err != nil {
 		return err
 	}
-	js, err := s.jetStream(conn)
+	s.feed.attached()
+	return nil
+}
+
+// look makes sure that the servers are new enough and that there is a bucket which
+// can be used, and looks whether it is the one from before.
+func (s *Store) look(ctx context.Context, l *link) error {
+	ctx, cancel := context.WithTimeout(ctx, s.requestTimeout())
+	defer cancel()
+	if err := checkVersion(l.conn.ConnectedServerVersion()); err != nil {
+		return err
+	}
+	js, err := s.jetStream(l.conn)
 	if err != nil {
 		return fmt.Errorf("using JetStream: %w", err)
 	}
 	begun, asked := s.history.begin(), time.Now()
-	wanted := s.options.Load().config(s.keys, conn.ConnectedClusterName() != "")
+	wanted := s.options.Load().config(s.keys)
 	stream, err := js.Stream(ctx, s.keys.stream)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		asked = time.Now()
-		if stream, err = js.CreateStream(ctx, wanted); err == nil {
-			s.logger().Info("a bucket for locks was made", zap.String("stream", s.keys.stream), zap.Int("replicas", wanted.Replicas))
-		}
+		stream, err = s.makeBucket(ctx, js, wanted)
 	}
 	if err != nil {
 		return attachError(err)
 	}
 	info := stream.CachedInfo()
+	if s.options.Load().Replicas == 0 && !clustered(info) {
+		wanted.Replicas = 1
+	}
 	if err := s.checkBucket(&info.Config, wanted); err != nil {
 		return err
 	}
 	if !info.TimeStamp.IsZero() {
 		s.clock.set(info.TimeStamp, asked)
 	}
-	if s.history.saw(begun, info.Created, info.State.LastSeq) {
+	oneServer := info.Config.Replicas == 1
+	s.oneServer.Store(oneServer)
+	another, doubtful := s.history.saw(begun, info.Created, info.State.LastSeq, oneServer)
+	if doubtful {
+		if another, err = s.probe(ctx, l); err != nil {
+			return fmt.Errorf("finding out whether the bucket has lost something: %w", err)
+		}
+	}
+	if another {
 		s.logger().Error("the bucket was made anew, or has lost what was written last; so are the locks that were in it",
 			zap.String("stream", s.keys.stream))
+		s.feed.attached()
 	}
-	s.feed.attached()
 	return nil
+}
+
+// probe writes something, to learn whether the stream has lost its end: a leader that
+// was deposed cannot acknowledge it.
+func (s *Store) probe(ctx context.Context, l *link) (another bool, err error) {
+	_, err = s.publishOn(ctx, l, removal(s.keys.gateway+s.keys.probe(), nil), s.requestTimeout())
+	if errors.Is(err, errAnotherHistory) {
+		return true, nil
+	}
+	return false, explain(err)
+}
+
+// makeBucket makes the bucket. Whether there is a cluster only its servers know: those
+// that we connect to may be leaf nodes of them.
+func (s *Store) makeBucket(ctx context.Context, js jetstream.JetStream, wanted jetstream.StreamConfig) (jetstream.Stream, error) {
+	stream, err := js.CreateStream(ctx, wanted)
+	var api *jetstream.APIError
+	if errors.As(err, &api) && api.ErrorCode == codeNoCluster && s.options.Load().Replicas == 0 {
+		wanted.Replicas = 1
+		stream, err = js.CreateStream(ctx, wanted)
+	}
+	if err == nil {
+		s.logger().Info("a bucket for locks was made", zap.String("stream", s.keys.stream), zap.Int("replicas", wanted.Replicas))
+	}
+	return stream, err
+}
+
+// clustered reports whether a stream is kept by servers of a cluster. One that is by
+// itself names none, or, as a leaf node, itself.
+func clustered(info *jetstream.StreamInfo) bool {
+	c := info.Cluster
+	return c != nil && c.Name != "" && c.Name != c.Leader
 }
 
 func (s *Store) jetStream(conn *nats.Conn) (jetstream.JetStream, error) {
@@ -133,16 +174,13 @@ func (s *Store) jetStream(conn *nats.Conn) (jetstream.JetStream, error) {
 	return jetstream.New(conn)
 }
 
-// noPeers is "no suitable peers for placement".
-const noPeers jetstream.ErrorCode = 10005
-
 // attachError says which errors waiting does not cure.
 func attachError(err error) error {
 	var api *jetstream.APIError
 	switch {
 	case errors.Is(err, nats.ErrNoResponders):
 		return refusalf("NATS: nobody answers calls of JetStream: start the servers with it, or check the setting domain and the user's permissions")
-	case errors.As(err, &api) && api.ErrorCode == noPeers: // as yet: the cluster is starting
+	case errors.As(err, &api) && api.ErrorCode == codeNoPeers: // as yet: the cluster is starting
 	case errors.As(err, &api) && api.Code >= 400 && api.Code < 500:
 		return refusalf("looking for the bucket: %v", explain(err))
 	}

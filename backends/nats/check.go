@@ -57,6 +57,18 @@ func (s *Store) checkBucket(have *jetstream.StreamConfig, want jetstream.StreamC
 	return nil
 }
 
+// warnEvery is how often the log is told the same at most that may recur.
+const warnEvery = time.Minute
+
+// warnAgain tells the log, but not too often.
+func (s *Store) warnAgain(text string) {
+	if told, ok := s.warned.Load(text); ok && time.Since(told.(time.Time)) < warnEvery {
+		return
+	}
+	s.warned.Delete(text)
+	s.warn(text)
+}
+
 // warn tells the log once.
 func (s *Store) warn(text string, fields ...zap.Field) {
 	if _, told := s.warned.LoadOrStore(text, time.Now()); !told {

@@ -20,6 +20,9 @@ type Connection struct {
 	// found by themselves.
 	Servers []string
 
+	// Local is a server in this process, instead of Servers.
+	Local LocalServer
+
 	Login
 
 	// TLS has the files for encryption; without any, servers that ask for it are
@@ -33,6 +36,12 @@ type Connection struct {
 const (
 	firstRetry = 100 * time.Millisecond
 	lastRetry  = time.Second
+
+	// firstPatience is how long the first look at the bucket may take; those after
+	// one that failed may take longer, up to lastPatience or a request's time.
+	// What servers without a leader are asked they never answer.
+	firstPatience = time.Second
+	lastPatience  = time.Minute
 
 	// A server that is silent for pingEvery is asked for a sign of life, and has
 	// the same time again to answer.
@@ -53,7 +62,7 @@ type connection struct {
 	settings Connection
 	tls      *tls.Config
 	login    []nats.Option
-	attach   func(context.Context, *nats.Conn) error
+	attach   func(context.Context, *link) error
 	hears    func(*link, *nats.Subscription, error) // of errors that belong to no call
 
 	cancel   context.CancelFunc
@@ -77,7 +86,7 @@ func (s *Store) connect(settings Connection) (*connection, error) {
 	}
 	var err error
 	if settings.TLS != nil {
-		if c.tls, err = settings.TLS.config(); err != nil {
+		if c.tls, err = settings.TLS.Config(); err != nil {
 			return nil, err
 		}
 	}
@@ -118,19 +127,22 @@ func (c *connection) serve(ctx context.Context) (served bool, err error) {
 		case <-time.After(closePatience):
 		}
 	}()
-	for retry := firstRetry; ; {
+	for retry, patience := firstRetry, firstPatience; ; {
 		looked := time.Now()
-		err := c.attach(ctx, l.conn)
+		attempt, cancel := context.WithTimeout(ctx, patience)
+		err := c.attach(attempt, l)
+		cancel()
 		var refusal *refusalError
 		var again <-chan time.Time
 		switch {
 		case err == nil:
 			c.set(l, nil)
-			served, retry = true, firstRetry
+			served, retry, patience = true, firstRetry, firstPatience
 		case !served || errors.As(err, &refusal):
 			c.set(nil, err)
 			again = time.After(retry)
 			retry = min(2*retry, lastRetry)
+			patience = min(2*patience, lastPatience)
 		default: // it is only not known whether all is as before
 			again = time.After(recheckEvery)
 		}
@@ -166,7 +178,7 @@ func (c *connection) dial(ctx context.Context) (l *link, closed <-chan struct{},
 
 func (c *connection) dialOne(ctx context.Context, servers []string) (*link, <-chan struct{}, error) {
 	closed := make(chan struct{})
-	d := &dialer{ctx: ctx, timeout: c.settings.DialTimeout}
+	d := &dialer{ctx: ctx, timeout: c.settings.DialTimeout, local: c.settings.Local}
 	// A handshake that hangs ends with the context, too.
 	stop := context.AfterFunc(ctx, d.hangUp)
 	defer stop()
@@ -186,6 +198,9 @@ func (c *connection) dialOne(ctx context.Context, servers []string) (*link, <-ch
 	}, c.login...)
 	if c.settings.TLS != nil {
 		options = append(options, nats.Secure(c.tls.Clone()))
+	}
+	if d.local != nil {
+		options = append(options, nats.InProcessServer(d))
 	}
 	conn, err := nats.Connect(strings.Join(servers, ","), options...)
 	if err != nil {
@@ -210,7 +225,8 @@ func (c *connection) explain(err error, d *dialer) error {
 type dialer struct {
 	ctx     context.Context //nolint:containedctx // The client's interface takes none.
 	timeout time.Duration
-	failure error // the last
+	local   LocalServer // or nil
+	failure error       // the last
 
 	mu   sync.Mutex // guards what follows
 	conn net.Conn
@@ -218,9 +234,18 @@ type dialer struct {
 
 // Dial implements nats.CustomDialer.
 func (d *dialer) Dial(network, address string) (net.Conn, error) {
+	return d.dial(func(ctx context.Context) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, address)
+	})
+}
+
+// InProcessConn implements nats.InProcessConnProvider.
+func (d *dialer) InProcessConn() (net.Conn, error) { return d.dial(d.local.Dial) }
+
+func (d *dialer) dial(open func(context.Context) (net.Conn, error)) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(d.ctx, d.timeout)
 	defer cancel()
-	conn, err := new(net.Dialer).DialContext(ctx, network, address)
+	conn, err := open(ctx)
 	d.failure = err
 	if err != nil {
 		return nil, err

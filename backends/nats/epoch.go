@@ -46,23 +46,24 @@ func (h *history) wrote(m moment, sequence uint64) bool {
 }
 
 // saw looks at what the stream says of itself: when it was created, and its last
-// sequence. It reports whether it is another one than before. A leader that was
-// deposed and does not know may tell an old sequence; then the epoch changes in
-// vain, which costs a few reads.
-func (h *history) saw(m moment, created time.Time, last uint64) (another bool) {
+// sequence. It reports whether it is another one than before, or else whether that
+// is in doubt: of several servers a leader that was deposed and does not know may
+// tell an old sequence. Then what a message gets decides; see wrote.
+func (h *history) saw(m moment, created time.Time, last uint64, oneServer bool) (another, doubtful bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if m.epoch != h.epoch {
-		return false // a later answer has told already
+		return false, false // a later answer has told already
 	}
-	another = !h.created.IsZero() && (!created.Equal(h.created) || last < m.sequence)
+	behind := !h.created.IsZero() && last < m.sequence
+	another = !h.created.IsZero() && !created.Equal(h.created) || behind && oneServer
 	if another {
 		h.epoch++
 		h.sequence = last
 	}
 	h.created = created
 	h.sequence = max(h.sequence, last)
-	return another
+	return another, behind && !another
 }
 
 // now returns the number of the epoch.

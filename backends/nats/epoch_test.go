@@ -9,36 +9,39 @@ var made = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 func TestEpochStaysWhileSequencesRise(t *testing.T) {
 	var h history
-	h.saw(h.begin(), made, 4)
+	h.saw(h.begin(), made, 4, false)
 	for _, sequence := range []uint64{5, 6, 7, 1000} {
 		if !h.wrote(h.begin(), sequence) {
 			t.Errorf("sequence %d was taken for another history", sequence)
 		}
 	}
-	if h.saw(h.begin(), made, 1000) || h.now() != 0 {
+	if another, doubtful := h.saw(h.begin(), made, 1000, false); another || doubtful || h.now() != 0 {
 		t.Error("the epoch has changed")
 	}
 }
 
 func TestEpochChangesWithTheStream(t *testing.T) {
 	var h history
-	h.saw(h.begin(), made, 5)
-	if !h.saw(h.begin(), made.Add(time.Hour), 50) || h.now() != 1 {
+	h.saw(h.begin(), made, 5, false)
+	if another, _ := h.saw(h.begin(), made.Add(time.Hour), 3, false); !another || h.now() != 1 {
 		t.Error("another stream was not noticed")
 	}
-	if h.saw(h.begin(), made.Add(time.Hour), 50) || !h.wrote(h.begin(), 51) {
+	if another, doubtful := h.saw(h.begin(), made.Add(time.Hour), 50, false); another || doubtful || !h.wrote(h.begin(), 51) {
 		t.Error("the other stream was not accepted")
 	}
 }
 
 func TestEpochChangesWhenTheEndIsLost(t *testing.T) {
 	for name, look := range map[string]func(h *history) bool{
-		"Wrote":     func(h *history) bool { return !h.wrote(h.begin(), 50) },
-		"SawBefore": func(h *history) bool { return h.saw(h.begin(), made, 49) },
+		"Wrote": func(h *history) bool { return !h.wrote(h.begin(), 50) },
+		"SawBefore": func(h *history) bool {
+			another, doubtful := h.saw(h.begin(), made, 49, true)
+			return another && !doubtful
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var h history
-			h.saw(h.begin(), made, 50)
+			h.saw(h.begin(), made, 50, true)
 			if !look(&h) || h.now() != 1 {
 				t.Error("an earlier state was not noticed")
 			}
@@ -46,6 +49,18 @@ func TestEpochChangesWhenTheEndIsLost(t *testing.T) {
 				t.Error("the earlier state was not accepted")
 			}
 		})
+	}
+}
+
+// Of several servers one may be deposed and not know.
+func TestEarlierSequenceOfSeveralServersIsInDoubt(t *testing.T) {
+	var h history
+	h.saw(h.begin(), made, 50, false)
+	if another, doubtful := h.saw(h.begin(), made, 49, false); another || !doubtful || h.now() != 0 {
+		t.Errorf("it was taken for another history: %v, or not to be in doubt: %v", another, doubtful)
+	}
+	if h.wrote(h.begin(), 50) || h.now() != 1 {
+		t.Error("what was in doubt was not decided by a message")
 	}
 }
 
@@ -66,7 +81,7 @@ func TestAnswersOfAnEarlierEpochProveNothing(t *testing.T) {
 	h.wrote(h.begin(), 50)
 	before := h.begin()
 	h.wrote(h.begin(), 10) // the end was lost
-	if h.wrote(before, 51) || h.saw(before, made, 3) {
+	if another, doubtful := h.saw(before, made, 3, false); another || doubtful || h.wrote(before, 51) {
 		t.Error("the answer to a call from before the change was trusted")
 	}
 	if !h.wrote(h.begin(), 11) || h.now() != 1 {

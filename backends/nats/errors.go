@@ -20,9 +20,12 @@ var (
 	// errBroke says that the connection broke before the answer came.
 	errBroke = errors.New("the connection to NATS broke")
 
+	// errSilence says that no answer came in the time that an attempt has.
+	errSilence = fmt.Errorf("an attempt had no answer: %w", context.DeadlineExceeded)
+
 	// errNoPermission says that the server did not let a message of ours pass. Its
 	// own words would name the lock.
-	errNoPermission = errors.New("NATS: no permission to publish; give the user that on $KV.BUCKET.> and $JS.API.STREAM.*.KV_BUCKET")
+	errNoPermission = errors.New("NATS: no permission to publish; give the user that on $KV.BUCKET.>, $JS.API.STREAM.INFO.KV_BUCKET, $JS.API.STREAM.CREATE.KV_BUCKET and $JS.API.STREAM.MSG.GET.KV_BUCKET")
 
 	errClosed = errors.New("NATS: the store is closed")
 )
@@ -46,10 +49,12 @@ func (e *unsentError) Unwrap() error { return e.cause }
 // Codes of JetStream that the client has no names for.
 const (
 	codeAccountFull       jetstream.ErrorCode = 10002
+	codeNoPeers           jetstream.ErrorCode = 10005
 	codeUnavailable       jetstream.ErrorCode = 10008
 	codeServerFull        jetstream.ErrorCode = 10023
 	codeMemoryFull        jetstream.ErrorCode = 10028
 	codeStorageFull       jetstream.ErrorCode = 10047
+	codeNoCluster         jetstream.ErrorCode = 10074
 	codeStoreFailed       jetstream.ErrorCode = 10077
 	codeSealed            jetstream.ErrorCode = 10109
 	codeNoLimits          jetstream.ErrorCode = 10120
@@ -60,6 +65,8 @@ const (
 // advice is what can be done about errors that do not say so themselves.
 var advice = map[jetstream.ErrorCode]string{
 	codeAccountFull:   "raise the account's limits of JetStream",
+	codeNoPeers:       "check the settings replicas and placement, and whether so many servers run",
+	codeNoCluster:     "check the setting replicas: there is one server",
 	codeServerFull:    "the server's storage for JetStream is used up: give it more",
 	codeMemoryFull:    "the server's memory for JetStream is used up: give it more",
 	codeStorageFull:   "the server's storage for JetStream is used up: give it more",
@@ -106,12 +113,16 @@ func (e *explainedError) Error() string { return e.text }
 func (e *explainedError) Unwrap() error { return e.cause }
 
 // refused reports whether an error says that a message was not stored and never
-// will be.
+// will be. That depends on whether one server keeps the stream, or several.
 //
 // The rest is in doubt: time-outs, connections that broke or were closed while the
 // answer was awaited, answers that make no sense, errors that are not known. Then
-// the message may be stored already, or be on its way.
-func refused(err error) bool {
+// the message may be stored already, or be on its way. So it is with conflicts: a
+// leader compares before it proposes the message, but after a partition there may be
+// two for a while. Each gets the message, and the answer of the one that was deposed,
+// which compares with what was before, may come first. So it is, too, with limits that
+// one server may think are reached, and another not.
+func refused(err error, oneServer bool) bool {
 	var unsent *unsentError
 	if errors.As(err, &unsent) {
 		return true
@@ -134,26 +145,25 @@ func refused(err error) bool {
 		return false
 	}
 	switch api.ErrorCode {
-	case jetstream.JSErrCodeStreamWrongLastSequence, // compared by the leader before it proposes the message
-		jetstream.JSErrCodeStreamWrongLastSequenceConstant, // likewise: another write of the key is under way
-		jetstream.JSErrCodeStreamMessageExceedsMaximum,     // before it is proposed
-		jetstream.JSErrCodeJetStreamNotEnabled,             // nobody took it
-		jetstream.JSErrCodeJetStreamNotEnabledForAccount,   // nobody took it
-		jetstream.JSErrCodeStreamNotFound,                  // nobody took it
-		codeAccountFull,                                    // limits of the account: before it is proposed
-		codeMemoryFull,                                     // likewise
-		codeStorageFull,                                    // likewise
-		codeNoLimits,                                       // likewise
-		codeServerFull,                                     // limits of the server: before it is proposed
-		codeUnavailable,                                    // no leader: before
-		codeSealed,                                         // before
-		codeMessageTTLInvalid,                              // before
-		codeMessageTTLOff:                                  // before
+	case jetstream.JSErrCodeStreamMessageExceedsMaximum, // by the stream's settings: before it is proposed
+		jetstream.JSErrCodeJetStreamNotEnabled,           // nobody took it
+		jetstream.JSErrCodeJetStreamNotEnabledForAccount, // nobody took it
+		jetstream.JSErrCodeStreamNotFound,                // nobody took it
+		codeUnavailable,                                  // no leader: before
+		codeSealed,                                       // before
+		codeMessageTTLInvalid,                            // before
+		codeMessageTTLOff:                                // before
 		return true
+	case codeAccountFull, // limits of the account: before it is stored
+		codeMemoryFull,  // likewise
+		codeStorageFull, // likewise
+		codeNoLimits,    // likewise
+		codeServerFull:  // limits of the server: likewise
+		return oneServer
 	case codeStoreFailed:
-		// Full: before it is stored, and in a cluster before it is proposed. (Of a
-		// store that is being closed the code is the same; others may store it.)
-		return strings.HasPrefix(api.Description, "maximum ")
+		// Full: before it is stored. (Of a store that is being closed the code is
+		// the same; it may be stored.)
+		return oneServer && strings.HasPrefix(api.Description, "maximum ")
 	default:
 		return false
 	}
@@ -161,7 +171,8 @@ func refused(err error) bool {
 
 // conflicts reports whether a message was refused since the key had another last
 // sequence, or another write of the key was under way (busy): then the leader has
-// not compared, and reading at once may show what was before.
+// not compared, and reading at once may show what was before. By itself neither says
+// that the message was not stored; see refused.
 func conflicts(err error) (conflict, busy bool) {
 	var api *jetstream.APIError
 	if !errors.As(err, &api) {

@@ -2,6 +2,8 @@ package nats
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/nats-io/nats.go"
@@ -23,18 +25,19 @@ type feed struct {
 
 	mu     sync.Mutex // guards what follows
 	closed bool
-	topics map[string]*topic
-	again  bool        // all followers are to be told that they may have missed something
-	fresh  []*follower // these are
+	topics map[string]*topic  // by subject
+	link   *link              // that they are subscribed to on,
+	behind map[*topic]bool    // all but these
+	fresh  map[*follower]bool // are to be told that they may have missed something
+	again  bool               // all are
 	idle   []*nats.Subscription
 }
 
 // topic is a lock that is followed. The feed's mu guards it.
 type topic struct {
 	subject      string
-	link         *link // that it is subscribed to on
-	subscription *nats.Subscription
-	followers    []*follower // another slice with each change
+	subscription *nats.Subscription // the last; nil: none yet
+	followers    []*follower        // another slice with each change
 }
 
 func (f *feed) init(s *Store) {
@@ -42,6 +45,8 @@ func (f *feed) init(s *Store) {
 	f.news = make(chan *nats.Msg, roomForNews)
 	f.wake = make(chan struct{}, 1)
 	f.topics = make(map[string]*topic)
+	f.behind = make(map[*topic]bool)
+	f.fresh = make(map[*follower]bool)
 }
 
 // follow tells a follower of news, until its context is done.
@@ -55,10 +60,11 @@ func (f *feed) follow(subject string, w *follower) {
 	if t == nil {
 		t = &topic{subject: subject}
 		f.topics[subject] = t
+		f.behind[t] = true
 	}
 	w.topic = t
 	t.followers = append(append([]*follower(nil), t.followers...), w)
-	f.fresh = append(f.fresh, w)
+	f.fresh[w] = true
 	w.unbind = context.AfterFunc(w.ctx, func() { f.leave(w) })
 	f.kick()
 }
@@ -74,10 +80,12 @@ func (f *feed) leave(w *follower) {
 		}
 	}
 	t.followers = others
+	delete(f.fresh, w)
 	if len(others) > 0 || f.topics[t.subject] != t {
 		return
 	}
 	delete(f.topics, t.subject)
+	delete(f.behind, t)
 	if t.subscription != nil {
 		f.idle = append(f.idle, t.subscription)
 		f.kick()
@@ -106,7 +114,9 @@ func (f *feed) missed(subject string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if t := f.topics[subject]; t != nil {
-		f.fresh = append(f.fresh, t.followers...)
+		for _, w := range t.followers {
+			f.fresh[w] = true
+		}
 		f.kick()
 	}
 }
@@ -146,20 +156,18 @@ func (f *feed) subscribeOn(ctx context.Context, l *link) error {
 		_ = s.Unsubscribe() // else its connection has gone, and it, too
 	}
 	var err error
-	for _, t := range topics {
+	for len(topics) > 0 && err == nil {
 		var s *nats.Subscription
-		if s, err = l.conn.ChanSubscribe(t.subject, f.news); err != nil {
-			break
+		if s, err = l.conn.ChanSubscribe(topics[0].subject, f.news); err == nil {
+			f.subscribed(topics[0], s)
+			topics = topics[1:]
 		}
-		f.subscribed(t, l, s)
 	}
 	if err == nil && len(told) > 0 {
 		err = l.conn.FlushWithContext(ctx)
 	}
 	if err != nil {
-		f.mu.Lock()
-		f.fresh = append(f.fresh, told...)
-		f.mu.Unlock()
+		f.undone(topics, told)
 		return explain(err)
 	}
 	for _, w := range told {
@@ -169,33 +177,53 @@ func (f *feed) subscribeOn(ctx context.Context, l *link) error {
 }
 
 // todo returns the topics that are to be subscribed to on a link, the followers that
-// are to be told then, and what is to be unsubscribed.
+// are to be told then, and what is to be unsubscribed. What it costs is in proportion
+// to these.
 func (f *feed) todo(l *link) (topics []*topic, told []*follower, idle []*nats.Subscription) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, t := range f.topics {
-		if t.link != l {
-			topics = append(topics, t)
-		}
-		if f.again {
+	if f.link != l {
+		topics = slices.AppendSeq(topics, maps.Values(f.topics))
+	} else {
+		topics = slices.AppendSeq(topics, maps.Keys(f.behind))
+	}
+	if f.again {
+		for _, t := range f.topics {
 			told = append(told, t.followers...)
 		}
-	}
-	if !f.again {
-		told = f.fresh
+	} else {
+		told = slices.AppendSeq(told, maps.Keys(f.fresh))
 	}
 	idle = f.idle
-	f.again, f.fresh, f.idle = false, nil, nil
+	clear(f.behind)
+	clear(f.fresh)
+	f.link, f.again, f.idle = l, false, nil
 	return topics, told, idle
 }
 
-func (f *feed) subscribed(t *topic, l *link, s *nats.Subscription) {
+func (f *feed) subscribed(t *topic, s *nats.Subscription) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	t.link, t.subscription = l, s
+	t.subscription = s
 	if f.topics[t.subject] != t { // all have left
 		f.idle = append(f.idle, s)
 		f.kick()
+	}
+}
+
+// undone takes back what todo returned, but for those who have left.
+func (f *feed) undone(topics []*topic, told []*follower) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, t := range topics {
+		if f.topics[t.subject] == t {
+			f.behind[t] = true
+		}
+	}
+	for _, w := range told {
+		if w.ctx.Err() == nil {
+			f.fresh[w] = true
+		}
 	}
 }
 

@@ -21,13 +21,24 @@ const (
 // sweepAll forgets idle records that were left alone for long, of this gateway or of
 // any. The stream is the list of them: it has the last message of each lock, in the
 // order in which they were written. Gateways take turns by a key that expires before
-// the next sweep, so that one of them does the work. It ends with the store.
+// the next sweep, so that one of them does the work. Each looks whether the bucket's
+// settings are still safe, of whose change nothing tells. It ends with the store.
 func (s *Store) sweepAll() {
 	var done sweep
 	for sleep(s.ctx, s.sweepEvery()) {
+		s.lookAgain()
 		if s.takeTurn() {
 			done = s.sweep(done)
 		}
+	}
+}
+
+// lookAgain has the connection see to the bucket if it is not as it should be.
+func (s *Store) lookAgain() {
+	ctx, cancel := context.WithTimeout(s.ctx, s.requestTimeout())
+	defer cancel()
+	if c, l, err := s.link(ctx); err == nil && s.look(ctx, l) != nil {
+		c.suspect()
 	}
 }
 
@@ -82,11 +93,12 @@ func (s *Store) sweep(done sweep) sweep {
 	return done
 }
 
-// next reads the first message of a lock from a sequence on.
+// next reads the first message from a sequence on, of whatever key: to find one of a
+// lock the server would look at all subjects that there are, each time.
 func (s *Store) next(sequence uint64) (stored, error) {
 	ctx, cancel := context.WithTimeout(s.ctx, s.requestTimeout())
 	defer cancel()
-	return s.read(ctx, map[string]any{"seq": sequence, "next_by_subj": s.keys.allLocks()})
+	return s.read(ctx, map[string]any{"seq": sequence, "next_by_subj": ">"})
 }
 
 // forget removes records, each if it has not changed, and reports whether all is
@@ -98,7 +110,7 @@ func (s *Store) forget(idle []stored) bool {
 			ctx, cancel := context.WithTimeout(s.ctx, s.requestTimeout())
 			defer cancel()
 			_, err := s.publish(ctx, removal(m.subject, lastIs(m.sequence)))
-			if conflict, _ := conflicts(err); conflict {
+			if conflict, busy := conflicts(err); conflict && !busy {
 				return nil // it is used
 			}
 			return err

@@ -13,6 +13,7 @@ const (
 	sessionToken  = "sessions"
 	expiringToken = "expiring"
 	sweepToken    = "sweep"
+	probeToken    = "probe"
 )
 
 // keyspace is where a store keeps its keys: a bucket, as `nats kv` knows it.
@@ -49,6 +50,9 @@ func (k keyspace) expiringKey(id uint64) string {
 
 // sweep is the key that says whose turn it is to sweep.
 func (k keyspace) sweep() string { return k.prefix + sweepToken }
+
+// probe is the key that is written to learn how far the stream is. Nobody reads it.
+func (k keyspace) probe() string { return k.prefix + probeToken }
 
 // allLocks matches the subjects of all locks.
 func (k keyspace) allLocks() string { return k.prefix + lockToken + ".>" }

@@ -1,6 +1,11 @@
 package nats
 
 import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
@@ -58,4 +63,68 @@ func (l Login) check() error {
 	}
 	_, err := l.options()
 	return err
+}
+
+// name tells users apart that may be of different accounts. It has no secret, and
+// is the same as long as the user is: passwords and credentials can be renewed.
+func (l Login) name() string {
+	switch {
+	case l.Credentials != "":
+		return "credentials:" + account(l.Credentials)
+	case l.NKey != "":
+		return "nkey:" + userKey(l.NKey)
+	case l.Username != "":
+		return "username:" + l.Username
+	case l.Token != "":
+		sum := sha256.Sum256([]byte(l.Token))
+		return "token:" + hex.EncodeToString(sum[:8])
+	}
+	return ""
+}
+
+// account returns the account that the JWT of a file is for, or the file if it
+// cannot be read.
+func account(file string) string {
+	contents, err := os.ReadFile(file)
+	if err != nil {
+		return file
+	}
+	token, err := nkeys.ParseDecoratedJWT(contents)
+	if err != nil {
+		return file
+	}
+	var claims struct {
+		Issuer string `json:"iss"`
+		NATS   struct {
+			Account string `json:"issuer_account"` // if a key of the account has signed, not the account's own
+		} `json:"nats"`
+	}
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 {
+		return file
+	}
+	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil || json.Unmarshal(payload, &claims) != nil {
+		return file
+	}
+	return cmp.Or(claims.NATS.Account, claims.Issuer, file)
+}
+
+// userKey returns the public key of the user whose seed a file has, or the file if
+// it cannot be read.
+func userKey(file string) string {
+	contents, err := os.ReadFile(file)
+	if err != nil {
+		return file
+	}
+	pair, err := nkeys.ParseDecoratedNKey(contents)
+	if err != nil {
+		return file
+	}
+	defer pair.Wipe()
+	key, err := pair.PublicKey()
+	if err != nil {
+		return file
+	}
+	return key
 }

@@ -1,6 +1,8 @@
 package nats
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +13,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lockgateway/lockgateway/backends/replicated"
+	"github.com/lockgateway/lockgateway/internal/settings"
+	"github.com/lockgateway/lockgateway/internal/telemetry"
 	"github.com/lockgateway/lockgateway/lock"
 )
 
@@ -36,7 +40,7 @@ const (
 
 // Module keeps locks in a key-value bucket of NATS JetStream. Any number of
 // instances of Caddy may share it; locks outlive them all. It needs nats-server
-// 2.11 or later.
+// 2.11 or later, or runs one itself.
 //
 // What servers have acknowledged they may lose when they lose power, unless they
 // run with `sync_interval: always`, which no client can see. Use the tokens of named
@@ -50,9 +54,14 @@ type Module struct {
 	// found by themselves.
 	Servers []string `json:"servers,omitempty"`
 
+	// A NATS server that Caddy runs itself, instead of servers elsewhere: the
+	// settings of the module `http.lock_gateway.backends.nats.embedded`. Settings
+	// that are about servers elsewhere do not go with it.
+	EmbeddedRaw json.RawMessage `json:"embedded,omitempty"`
+
 	// The bucket's name. It is made if there is none. Handlers with the same
-	// servers, domain and bucket share their locks, whoever they log in as.
-	// Default: `lockgateway`
+	// servers, domain, bucket and user share their locks, and so do those whose
+	// users are of one account. Default: `lockgateway`
 	Bucket string `json:"bucket,omitempty"`
 
 	// How many servers keep a bucket that is made: 1 to 5, best an odd number.
@@ -109,19 +118,44 @@ type Module struct {
 	// Default: `1h`
 	ForgetAfter caddy.Duration `json:"forget_after,omitempty"`
 
-	logger *zap.Logger
+	embedded Embedded // nil: the servers are elsewhere
+	logger   *zap.Logger
 }
 
 // backend is an open backend, with the store that it is about.
 type backend struct {
 	*replicated.Backend
-	store *Store
+	store   *Store
+	release func() error // of the embedded server
+}
+
+// Ready implements lock.Backend. A node of a cluster is not ready before it has what
+// the others have: who replaces them one by one goes by this.
+func (b *backend) Ready() error {
+	if err := b.Backend.Ready(); err != nil {
+		return err
+	}
+	node, ok := b.store.options.Load().Local.(ClusterNode)
+	if !ok {
+		return nil
+	}
+	if err := node.Current(b.store.keys.stream); err != nil {
+		return fmt.Errorf("%w: %w", lock.ErrUnavailable, err)
+	}
+	return nil
+}
+
+// Close closes the backend, and then lets go of the embedded server.
+func (b *backend) Close() error {
+	return errors.Join(b.Backend.Close(), b.release())
 }
 
 // configure applies other settings.
 func (b *backend) configure(o Options) {
 	b.store.Configure(o)
-	b.Configure(replicated.Options{RequestTimeout: o.RequestTimeout, Logger: o.Logger})
+	b.Configure(replicated.Options{
+		RequestTimeout: o.RequestTimeout, Logger: o.Logger, Name: "nats", Meter: telemetry.Meter(),
+	})
 }
 
 // CaddyModule returns the Caddy module information.
@@ -136,6 +170,9 @@ func (*Module) CaddyModule() caddy.ModuleInfo {
 func (m *Module) Provision(ctx caddy.Context) error {
 	m.logger = ctx.Logger()
 	if err := m.replace(); err != nil {
+		return fmt.Errorf("nats backend: %w", err)
+	}
+	if err := m.loadEmbedded(ctx); err != nil {
 		return fmt.Errorf("nats backend: %w", err)
 	}
 	if m.Bucket == "" {
@@ -157,46 +194,24 @@ func (m *Module) Provision(ctx caddy.Context) error {
 	return nil
 }
 
-// replace fills in placeholders. One without a value is an error: it would make
-// another server, user or bucket of what was meant.
+// replace fills in placeholders.
 func (m *Module) replace() error {
-	replacer := caddy.NewReplacer()
-	for _, t := range m.texts() {
-		value, err := replacer.ReplaceOrErr(*t.value, true, true)
-		if err != nil {
-			return fmt.Errorf("%s: %w", t.setting, err)
-		}
-		*t.value = value
-	}
-	return nil
-}
-
-type text struct {
-	setting string
-	value   *string
-}
-
-// texts returns all settings that are text.
-func (m *Module) texts() []text {
-	texts := []text{
-		{"bucket", &m.Bucket}, {"storage", &m.Storage}, {"domain", &m.Domain},
-		{"credentials", &m.Credentials}, {"nkey", &m.NKey},
-		{"username", &m.Username}, {"password", &m.Password}, {"token", &m.Token},
-	}
-	for i := range m.Servers {
-		texts = append(texts, text{"servers", &m.Servers[i]})
-	}
+	r := settings.NewReplacer()
+	r.FillAll("servers", m.Servers)
+	r.Fill("bucket", &m.Bucket)
+	r.Fill("storage", &m.Storage)
+	r.Fill("domain", &m.Domain)
+	r.Fill("credentials", &m.Credentials)
+	r.Fill("nkey", &m.NKey)
+	r.Fill("username", &m.Username)
+	r.Fill("password", &m.Password)
+	r.Fill("token", &m.Token)
 	if m.Placement != nil {
-		texts = append(texts, text{"placement cluster", &m.Placement.Cluster})
-		for i := range m.Placement.Tags {
-			texts = append(texts, text{"placement tags", &m.Placement.Tags[i]})
-		}
+		r.Fill("placement cluster", &m.Placement.Cluster)
+		r.FillAll("placement tags", m.Placement.Tags)
 	}
-	if m.TLS != nil {
-		texts = append(texts, text{"tls ca", &m.TLS.CA}, text{"tls cert", &m.TLS.Cert},
-			text{"tls key", &m.TLS.Key}, text{"tls server_name", &m.TLS.ServerName})
-	}
-	return texts
+	m.TLS.Fill(r)
+	return r.Err()
 }
 
 // Validate checks the settings, and reads the files that they name.
@@ -206,7 +221,7 @@ func (m *Module) Validate() error {
 	}
 	o := m.options()
 	if o.TLS != nil {
-		if _, err := o.TLS.config(); err != nil {
+		if _, err := o.TLS.Config(); err != nil {
 			return fmt.Errorf("nats backend: %w", err)
 		}
 	}
@@ -216,9 +231,13 @@ func (m *Module) Validate() error {
 	return nil
 }
 
-// DataName names the servers, the domain and the bucket.
+// DataName names the servers, the domain, the bucket and the user: users may be of
+// accounts that know nothing of each other's buckets.
 func (m *Module) DataName() string {
-	return strings.Join(m.servers(), ",") + " " + m.Domain + " " + m.Bucket
+	if m.embedded != nil {
+		return "embedded " + m.embedded.DataName() + " " + m.Bucket
+	}
+	return strings.Join([]string{strings.Join(m.servers(), ","), m.Domain, m.Bucket, m.login().name()}, " ")
 }
 
 // Open opens a store, which connects in the background.
@@ -228,8 +247,15 @@ func (m *Module) Open() (lock.Backend, error) {
 	if err != nil {
 		return nil, fmt.Errorf("nats backend: %w", err)
 	}
-	engine := replicated.New(store, replicated.Options{RequestTimeout: o.RequestTimeout, Logger: o.Logger})
-	return &backend{Backend: engine, store: store}, nil
+	engine := replicated.New(store, replicated.Options{
+		RequestTimeout: o.RequestTimeout, Logger: o.Logger, Name: "nats", Meter: telemetry.Meter(),
+	})
+	b := &backend{Backend: engine, store: store, release: func() error { return nil }}
+	if m.embedded != nil {
+		// Requests of a config that is gone may still need it.
+		b.release = m.embedded.Keep()
+	}
+	return b, nil
 }
 
 // Configure applies the settings to a backend made by Open. Other credentials,
@@ -238,17 +264,26 @@ func (m *Module) Configure(b lock.Backend) {
 	b.(*backend).configure(m.options())
 }
 
+func (m *Module) login() Login {
+	return Login{
+		Credentials: m.Credentials,
+		NKey:        m.NKey,
+		Username:    m.Username,
+		Password:    m.Password,
+		Token:       m.Token,
+	}
+}
+
 func (m *Module) options() Options {
+	var local LocalServer
+	if m.embedded != nil {
+		local = m.embedded.Server()
+	}
 	return Options{
 		Connection: Connection{
-			Servers: m.servers(),
-			Login: Login{
-				Credentials: m.Credentials,
-				NKey:        m.NKey,
-				Username:    m.Username,
-				Password:    m.Password,
-				Token:       m.Token,
-			},
+			Servers:     m.servers(),
+			Local:       local,
+			Login:       m.login(),
 			TLS:         m.TLS,
 			DialTimeout: time.Duration(m.DialTimeout),
 		},

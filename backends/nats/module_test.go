@@ -187,17 +187,17 @@ func TestPlaceholdersAreFilledIn(t *testing.T) {
 
 func TestDataNameIsThatOfTheDataAlone(t *testing.T) {
 	groups := map[string][]string{
-		"nats://a:4222,nats://b:4222  lockgateway": {
+		"nats://a:4222,nats://b:4222  lockgateway ": {
 			`{"servers":["a","b"]}`,
 			`{"servers":["nats://b:4222","A/","a:4222"]}`,
-			`{"servers":["b","a"],"username":"u","password":"p","dial_timeout":"1s","request_timeout":"1s",
+			`{"servers":["b","a"],"dial_timeout":"1s","request_timeout":"1s",
 				"session_ttl":"3s","forget_after":"2h","replicas":3,"max_bytes":5,"storage":"memory"}`,
 		},
-		"nats://a:4222  lockgateway":    {`{"servers":["a"]}`, `{"servers":["a"],"tls":{}}`},
-		"tls://a:4222  lockgateway":     {`{"servers":["tls://a"]}`},
-		"nats://a:4222  jobs":           {`{"servers":["a"],"bucket":"jobs"}`},
-		"nats://a:4222 hub lockgateway": {`{"servers":["a"],"domain":"hub"}`},
-		"ws://a:80  lockgateway":        {`{"servers":["ws://a:80"]}`},
+		"nats://a:4222  lockgateway ":    {`{"servers":["a"]}`, `{"servers":["a"],"tls":{}}`},
+		"tls://a:4222  lockgateway ":     {`{"servers":["tls://a"]}`},
+		"nats://a:4222  jobs ":           {`{"servers":["a"],"bucket":"jobs"}`},
+		"nats://a:4222 hub lockgateway ": {`{"servers":["a"],"domain":"hub"}`},
+		"ws://a:80  lockgateway ":        {`{"servers":["ws://a:80"]}`},
 	}
 	for _, want := range slices.Sorted(maps.Keys(groups)) {
 		for _, settings := range groups[want] {
@@ -208,6 +208,16 @@ func TestDataNameIsThatOfTheDataAlone(t *testing.T) {
 				t.Errorf("the data of %s is called %q; want %q", settings, got, want)
 			}
 		}
+	}
+}
+
+func TestEmbeddedServerMustBeInTheBuild(t *testing.T) {
+	const want = "embedded: this Caddy is built without a NATS server; build it with"
+	if _, err := adapt("{\n embedded\n}"); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "Caddyfile:4") {
+		t.Errorf("the Caddyfile gave the error %v; want one with Caddyfile:4 and %q", err, want)
+	}
+	if _, err := load(t, `{"embedded":{}}`); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("the JSON gave the error %v; want one with %q", err, want)
 	}
 }
 

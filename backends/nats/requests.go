@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -29,6 +30,10 @@ const (
 	// readPatience is how long a read may take before it is sent again: while
 	// there is no leader nobody answers.
 	readPatience = time.Second
+
+	// swapPatience is how long the answer to a swap is awaited before it is sent
+	// again: one that was sent to a leader that died is never answered.
+	swapPatience = time.Second
 )
 
 // Headers of messages.
@@ -43,53 +48,60 @@ const (
 type link struct {
 	conn *nats.Conn
 
-	mu      sync.Mutex                  // guards what follows
-	waiting map[string]map[*waiter]bool // by the subject that was sent to
+	mu      sync.Mutex // guards what follows
+	waiting map[*waiter]struct{}
 }
 
 // waiter waits for an answer, or is told that none comes.
-type waiter struct{ fail context.CancelCauseFunc }
-
-func newLink(conn *nats.Conn) *link {
-	return &link{conn: conn, waiting: make(map[string]map[*waiter]bool)}
+type waiter struct {
+	subject   string // that was sent to
+	cancel    context.CancelFunc
+	forbidden atomic.Bool
 }
 
-// request sends a message and returns the answer. If the connection has broken it
-// is not sent; if it breaks, there is no use in waiting.
-func (l *link) request(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
+func newLink(conn *nats.Conn) *link {
+	return &link{conn: conn, waiting: make(map[*waiter]struct{})}
+}
+
+// request sends a message and returns the answer, for which it waits so long at most;
+// then the error is errSilence. If the connection has broken it is not sent; if it
+// breaks, there is no use in waiting.
+func (l *link) request(ctx context.Context, m *nats.Msg, patience time.Duration) (*nats.Msg, error) {
 	if l.conn.IsClosed() {
 		return nil, &unsentError{errBroke}
 	}
-	ctx, fail := context.WithCancelCause(ctx)
-	defer fail(nil)
-	w := &waiter{fail: fail}
-	l.enter(m.Subject, w)
-	defer l.leave(m.Subject, w)
-	answer, err := l.conn.RequestMsgWithContext(ctx, m)
+	attempt, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	w := l.enter(m.Subject, cancel)
+	defer l.leave(w)
+	answer, err := l.conn.RequestMsgWithContext(attempt, m)
 	switch {
-	case err != nil && errors.Is(context.Cause(ctx), errNoPermission):
+	case err == nil:
+		return answer, nil
+	case w.forbidden.Load():
 		return nil, errNoPermission
 	case errors.Is(err, nats.ErrConnectionClosed), errors.Is(err, nats.ErrDisconnected):
 		return nil, errBroke
+	case attempt.Err() != nil && ctx.Err() == nil:
+		return nil, errSilence
 	}
-	return answer, err
+	return nil, err
 }
 
-func (l *link) enter(subject string, w *waiter) {
+// enter has somebody told by cancel that nothing sent to the subject passes, until
+// leave.
+func (l *link) enter(subject string, cancel context.CancelFunc) *waiter {
+	w := &waiter{subject: subject, cancel: cancel}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.waiting[subject] == nil {
-		l.waiting[subject] = make(map[*waiter]bool)
-	}
-	l.waiting[subject][w] = true
+	l.waiting[w] = struct{}{}
+	return w
 }
 
-func (l *link) leave(subject string, w *waiter) {
+func (l *link) leave(w *waiter) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if delete(l.waiting[subject], w); len(l.waiting[subject]) == 0 {
-		delete(l.waiting, subject)
-	}
+	delete(l.waiting, w)
 }
 
 // forbids tells those who wait for an answer about a subject that the server let
@@ -97,8 +109,11 @@ func (l *link) leave(subject string, w *waiter) {
 func (l *link) forbids(subject string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for w := range l.waiting[subject] {
-		w.fail(errNoPermission)
+	for w := range l.waiting {
+		if w.subject == subject {
+			w.forbidden.Store(true)
+			w.cancel()
+		}
 	}
 }
 
@@ -129,22 +144,33 @@ func removal(subject string, when condition) *nats.Msg {
 	return m
 }
 
-// publish has a message stored and returns its sequence. If it was refused for a
-// reason that passes, and so certainly not stored, it is sent again; else it is
-// sent once. The error wraps ErrNotApplied if the message was not stored and never
-// will be; see conflicts, too.
+// publish has a message stored and returns its sequence. The error wraps
+// ErrNotApplied if the message was not stored and never will be; see send.
 func (s *Store) publish(ctx context.Context, m *nats.Msg) (sequence uint64, err error) {
+	sequence, certain, err := s.send(ctx, m, s.requestTimeout())
+	if err != nil && certain {
+		err = notApplied(err)
+	}
+	return sequence, err
+}
+
+// send sends a message that is to be stored. If it was refused for a reason that
+// passes it is sent again, which does no harm: as its condition is about the key that
+// it changes, it is stored once at most. Otherwise it is sent once, and the answer
+// awaited no longer than patience: the error is errSilence if there was time left.
+// Certain tells whether an error means that it was not stored and never will be; see
+// conflicts, too.
+func (s *Store) send(ctx context.Context, m *nats.Msg, patience time.Duration) (sequence uint64, certain bool, err error) {
 	if s.keys.gateway != "" {
 		m.Subject = s.keys.gateway + m.Subject
 	}
+	certain = true
 	for busy := 0; ; {
-		sequence, err = s.publishOnce(ctx, m)
+		sequence, err = s.publishOnce(ctx, m, patience)
 		if err == nil {
-			return sequence, nil
+			return sequence, true, nil
 		}
-		if !refused(err) {
-			return 0, explain(err)
-		}
+		certain = certain && refused(err, s.oneServer.Load())
 		wait := repeatWait
 		switch _, isBusy := conflicts(err); {
 		case isBusy && busy < busyAttempts:
@@ -152,25 +178,30 @@ func (s *Store) publish(ctx context.Context, m *nats.Msg) (sequence uint64, err 
 			wait = min(time.Millisecond<<busy, busyWait)
 			wait = wait/2 + rand.N(wait/2) //nolint:gosec // Not a secret.
 		case !passes(err):
-			return 0, notApplied(explain(err))
+			return 0, certain, explain(err)
 		}
 		if !sleep(ctx, wait) {
-			return 0, notApplied(explain(err))
+			return 0, certain, explain(err)
 		}
 	}
 }
 
-func (s *Store) publishOnce(ctx context.Context, m *nats.Msg) (uint64, error) {
+func (s *Store) publishOnce(ctx context.Context, m *nats.Msg, patience time.Duration) (uint64, error) {
 	c, l, err := s.link(ctx)
 	if err != nil {
 		return 0, err
 	}
+	sequence, err := s.publishOn(ctx, l, m, patience)
+	if errors.Is(err, nats.ErrNoResponders) {
+		c.suspect()
+	}
+	return sequence, err
+}
+
+func (s *Store) publishOn(ctx context.Context, l *link, m *nats.Msg, patience time.Duration) (uint64, error) {
 	begun := s.history.begin()
-	answer, err := l.request(ctx, m)
+	answer, err := l.request(ctx, m, patience)
 	if err != nil {
-		if errors.Is(err, nats.ErrNoResponders) {
-			c.suspect()
-		}
 		return 0, err
 	}
 	var ack struct {
@@ -206,6 +237,12 @@ func (m *stored) removed() bool { return m.sequence != 0 && m.header.Get(headerO
 // live reports whether there is something.
 func (m *stored) live() bool { return m.sequence != 0 && !m.removed() }
 
+// follows reports whether the message was published on condition that its key had
+// this last sequence.
+func (m *stored) follows(sequence uint64) bool {
+	return m.header.Get(nats.ExpectedLastSubjSeqHdr) == strconv.FormatUint(sequence, 10)
+}
+
 // last reads the last message of a key, from the stream's leader. One that was
 // deposed and does not know may show what was before; and whatever goes wrong when
 // it looks, it says that there is nothing.
@@ -221,7 +258,7 @@ func (s *Store) read(ctx context.Context, what map[string]any) (stored, error) {
 	}
 	for {
 		found, err := s.readOnce(ctx, body)
-		again := errors.Is(err, errBroke) || errors.Is(err, context.DeadlineExceeded) || passes(err)
+		again := errors.Is(err, errBroke) || errors.Is(err, errSilence) || passes(err)
 		if err == nil || !again || !sleep(ctx, repeatWait) {
 			return found, explain(err)
 		}
@@ -233,9 +270,7 @@ func (s *Store) readOnce(ctx context.Context, body []byte) (stored, error) {
 	if err != nil {
 		return stored{}, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, readPatience)
-	defer cancel()
-	answer, err := l.request(ctx, &nats.Msg{Subject: s.keys.api("STREAM.MSG.GET"), Data: body})
+	answer, err := l.request(ctx, &nats.Msg{Subject: s.keys.api("STREAM.MSG.GET"), Data: body}, readPatience)
 	if err != nil {
 		return stored{}, err
 	}

@@ -2,6 +2,7 @@ package nats
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -18,12 +19,15 @@ import (
 
 // scripted is what a server of NATS looks like that answers publications with the
 // given answers, one after the other, and then not at all; and all reads with the
-// same.
+// same. Its stream is kept by so many servers.
 type scripted struct {
-	address string
-	read    string
+	address  string
+	replicas int
+	read     string
 
 	mu      sync.Mutex // guards what follows
+	last    uint64     // what the stream says that its last sequence is
+	mute    bool       // it says nothing
 	answers []string
 	sent    []nats.Header // of publications
 }
@@ -42,14 +46,20 @@ func acknowledged(sequence uint64) string {
 	return fmt.Sprintf(`{"stream":"KV_b","seq":%d}`, sequence)
 }
 
-// storeAt opens a store at a scripted server.
+// storeAt opens a store at a scripted server, one of three.
 func storeAt(t *testing.T, read string, answers ...string) (*scripted, *Store) {
+	t.Helper()
+	return storeOn(t, 3, read, answers...)
+}
+
+// storeOn opens a store at a scripted server.
+func storeOn(t *testing.T, replicas int, read string, answers ...string) (*scripted, *Store) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &scripted{address: l.Addr().String(), read: read, answers: answers}
+	s := &scripted{address: l.Addr().String(), replicas: replicas, read: read, last: 5, answers: answers}
 	var serving sync.WaitGroup
 	serving.Go(func() {
 		for {
@@ -84,7 +94,7 @@ func (s *scripted) serve(conn net.Conn) {
 	defer conn.Close()
 	fmt.Fprintf(conn, "INFO {\"server_id\":\"s\",\"version\":\"2.15.3\",\"proto\":1,\"headers\":true,\"max_payload\":1048576}\r\n")
 	lines := bufio.NewReader(conn)
-	inbox := "" // the client has one subscription for answers
+	inbox := "" // the client's first subscription is for answers
 	for {
 		line, err := lines.ReadString('\n')
 		if err != nil {
@@ -95,7 +105,7 @@ func (s *scripted) serve(conn net.Conn) {
 		case "PING":
 			fmt.Fprint(conn, "PONG\r\n")
 		case "SUB":
-			inbox = words[len(words)-1]
+			inbox = cmp.Or(inbox, words[len(words)-1])
 		case "PUB", "HPUB":
 			size, _ := strconv.Atoi(words[len(words)-1])
 			body := make([]byte, size+2)
@@ -115,7 +125,7 @@ func (s *scripted) answer(conn io.Writer, inbox, subject, reply string, header [
 	var text string
 	switch {
 	case strings.HasPrefix(subject, "$JS.API.STREAM.INFO."):
-		text = streamInfo()
+		text = s.streamInfo()
 	case strings.HasPrefix(subject, "$JS.API.STREAM.MSG.GET."):
 		text = s.read
 	default:
@@ -145,6 +155,12 @@ func (s *scripted) next(header []byte) string {
 	}
 	text := s.answers[0]
 	s.answers = s.answers[1:]
+	var ack struct {
+		Sequence uint64 `json:"seq"`
+	}
+	if json.Unmarshal([]byte(text), &ack) == nil {
+		s.last = max(s.last, ack.Sequence)
+	}
 	return text
 }
 
@@ -158,10 +174,15 @@ func (s *scripted) expected() (sequences []string) {
 	return sequences
 }
 
-func streamInfo() string {
-	config, err := json.Marshal(Bucket{}.config(newKeyspace("", "b"), false))
+func (s *scripted) streamInfo() string {
+	config, err := json.Marshal(Bucket{Replicas: s.replicas}.config(newKeyspace("", "b")))
 	if err != nil {
 		return err.Error()
 	}
-	return fmt.Sprintf(`{"type":"io.nats.jetstream.api.v1.stream_info_response","config":%s,"created":"2026-01-02T03:04:05Z","state":{"last_seq":5}}`, config)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mute {
+		return silence
+	}
+	return fmt.Sprintf(`{"type":"io.nats.jetstream.api.v1.stream_info_response","config":%s,"created":"2026-01-02T03:04:05Z","state":{"last_seq":%d}}`, config, s.last)
 }

@@ -20,6 +20,7 @@ type session struct {
 	store *Store
 	id    uint64
 	key   string
+	text  []byte // the description, which the key has
 	ttl   time.Duration
 
 	sequence uint64 // the key's, as far as it is known; the goroutine's own
@@ -40,9 +41,9 @@ func newID() uint64 {
 }
 
 // OpenSession puts the session's key.
-func (s *Store) OpenSession(ctx context.Context) (replicated.Session, error) {
+func (s *Store) OpenSession(ctx context.Context, description string) (replicated.Session, error) {
 	id := newID()
-	n := &session{store: s, id: id, key: s.keys.session(id), ttl: s.SessionTTL(), done: make(chan struct{})}
+	n := &session{store: s, id: id, key: s.keys.session(id), text: []byte(description), ttl: s.SessionTTL(), done: make(chan struct{})}
 	begun := time.Now()
 	var err error
 	if n.sequence, err = n.put(ctx, 0); err != nil {
@@ -57,7 +58,7 @@ func (s *Store) OpenSession(ctx context.Context) (replicated.Session, error) {
 // put writes the key, if it has not been written since. To each server it lives as
 // long as the session, even if their clocks differ.
 func (n *session) put(ctx context.Context, last uint64) (sequence uint64, err error) {
-	return n.store.publish(ctx, message(n.key, nil, lastIs(last), seconds(n.ttl+clockSkew)))
+	return n.store.publish(ctx, message(n.key, n.text, lastIs(last), seconds(n.ttl+clockSkew)))
 }
 
 // ID returns what the key is called.

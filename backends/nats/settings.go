@@ -7,9 +7,8 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"time"
 
-	"github.com/caddyserver/caddy/v2"
+	"github.com/lockgateway/lockgateway/internal/settings"
 )
 
 const (
@@ -22,57 +21,71 @@ const (
 	defaultPort = "4222"
 )
 
-// settingError is a setting that is wrong, or does not go with another one.
-type settingError struct {
-	setting string // as it is called in a Caddyfile; in blocks, too
-	problem string
-}
-
-func (e *settingError) Error() string { return e.setting + ": " + e.problem }
-
 // check returns what is wrong with the settings, or nil. Values with placeholders
 // that are not filled in yet are taken to be right.
-func (m *Module) check() *settingError {
-	for _, c := range []struct {
-		wrong            bool
-		setting, problem string
-	}{
-		{len(m.Servers) == 0, "servers", "there are none; give URLs such as nats://localhost:4222"},
-		{!hasPlaceholder(m.Bucket) && !isName(m.Bucket), "bucket", "its name has letters, digits, - and _ only"},
-		{m.Replicas < 0 || m.Replicas > maxReplicas, "replicas", "there may be 1 to " + strconv.Itoa(maxReplicas)},
-		{!hasPlaceholder(m.Storage) && m.Storage != "" && m.Storage != storageFile && m.Storage != storageMemory, "storage", "it is " + storageFile + " or " + storageMemory},
-		{m.MaxBytes < 0, "max_bytes", "it is negative; leave it out for no limit"},
-		{m.Placement != nil && m.Placement.Cluster == "" && len(m.Placement.Tags) == 0, "placement", "there is neither cluster nor tags"},
-		{!hasPlaceholder(m.Domain) && !isName(m.Domain), "domain", "its name has letters, digits, - and _ only"},
-		{m.Password != "" && m.Username == "", "password", "there is no username; give both, or none"},
-		{m.Username != "" && m.Password == "", "username", "there is no password; give both, or none"},
-		{m.TLS != nil && m.TLS.Cert != "" && m.TLS.Key == "", "cert", "there is no key in tls; give both, or none"},
-		{m.TLS != nil && m.TLS.Key != "" && m.TLS.Cert == "", "key", "there is no cert in tls; give both, or none"},
-		{m.RequestTimeout < 0, "request_timeout", "it is negative; leave it out for " + DefaultRequestTimeout.String()},
-		{m.DialTimeout < 0, "dial_timeout", "it is negative; leave it out for " + DefaultDialTimeout.String()},
-		{below(m.SessionTTL, leastSessionTTL), "session_ttl", "it must be " + leastSessionTTL.String() + " or more; leave it out for " + DefaultSessionTTL.String()},
-		{below(m.ForgetAfter, leastForgetAfter), "forget_after", "it must be " + leastForgetAfter.String() + " or more; leave it out for " + DefaultForgetAfter.String()},
-	} {
-		if c.wrong {
-			return &settingError{c.setting, c.problem}
-		}
-	}
-	if problem := m.checkLogin(); problem != nil {
+func (m *Module) check() *settings.Problem {
+	problem := settings.First(
+		settings.If(len(m.Servers) == 0 && m.EmbeddedRaw == nil, "servers", "there are none; give URLs such as nats://localhost:4222, or embedded to run one in Caddy"),
+		settings.If(!settings.HasPlaceholder(m.Bucket) && !settings.IsName(m.Bucket), "bucket", "its name has letters, digits, - and _ only"),
+		settings.If(m.Replicas < 0 || m.Replicas > maxReplicas, "replicas", "there may be 1 to "+strconv.Itoa(maxReplicas)),
+		settings.If(!settings.HasPlaceholder(m.Storage) && m.Storage != "" && m.Storage != storageFile && m.Storage != storageMemory, "storage", "it is "+storageFile+" or "+storageMemory),
+		settings.If(m.MaxBytes < 0, "max_bytes", "it is negative; leave it out for no limit"),
+		settings.If(m.Placement != nil && m.Placement.Cluster == "" && len(m.Placement.Tags) == 0, "placement", "there is neither cluster nor tags"),
+		settings.If(!settings.HasPlaceholder(m.Domain) && !settings.IsName(m.Domain), "domain", "its name has letters, digits, - and _ only"),
+		settings.If(m.Password != "" && m.Username == "", "password", "there is no username; give both, or none"),
+		settings.If(m.Username != "" && m.Password == "", "username", "there is no password; give both, or none"),
+		settings.If(m.RequestTimeout < 0, "request_timeout", "it is negative; leave it out for "+DefaultRequestTimeout.String()),
+		settings.If(m.DialTimeout < 0, "dial_timeout", "it is negative; leave it out for "+DefaultDialTimeout.String()),
+		settings.If(settings.Below(m.SessionTTL, leastSessionTTL), "session_ttl", "it must be "+leastSessionTTL.String()+" or more; leave it out for "+DefaultSessionTTL.String()),
+		settings.If(settings.Below(m.ForgetAfter, leastForgetAfter), "forget_after", "it must be "+leastForgetAfter.String()+" or more; leave it out for "+DefaultForgetAfter.String()),
+		m.TLS.Check(),
+		m.checkEmbedded(),
+		m.checkLogin(),
+	)
+	if problem != nil {
 		return problem
 	}
 	for _, s := range m.Servers {
-		if hasPlaceholder(s) {
+		if settings.HasPlaceholder(s) {
 			continue
 		}
 		if err := checkURL(serverURL(s)); err != nil {
-			return &settingError{"servers", fmt.Sprintf("%q %s", s, err)}
+			return settings.Wrong("servers", fmt.Sprintf("%q %s", s, err))
 		}
 	}
 	return nil
 }
 
+// checkEmbedded refuses settings that make no sense for a server in this process.
+func (m *Module) checkEmbedded() *settings.Problem {
+	if m.EmbeddedRaw == nil {
+		return nil
+	}
+	for _, elsewhere := range []struct {
+		given   bool
+		setting string
+	}{
+		{len(m.Servers) > 0, "servers"},
+		{m.Credentials != "", "credentials"},
+		{m.NKey != "", "nkey"},
+		{m.Username != "", "username"},
+		{m.Token != "", "token"},
+		{m.TLS != nil, "tls"},
+		{m.Domain != "", "domain"},
+		{m.Placement != nil, "placement"},
+	} {
+		if elsewhere.given {
+			return settings.Wrong(elsewhere.setting, "there is embedded, too, and this is for servers elsewhere; leave one of them out")
+		}
+	}
+	if m.Storage == storageMemory {
+		return settings.Wrong("storage", "an embedded server keeps files; for locks in memory there is the memory backend")
+	}
+	return nil
+}
+
 // checkLogin refuses more than one way to log in.
-func (m *Module) checkLogin() *settingError {
+func (m *Module) checkLogin() *settings.Problem {
 	first := ""
 	for _, way := range []struct{ setting, value string }{
 		{"credentials", m.Credentials}, {"nkey", m.NKey}, {"username", m.Username}, {"token", m.Token},
@@ -82,21 +95,10 @@ func (m *Module) checkLogin() *settingError {
 		case first == "":
 			first = way.setting
 		default:
-			return &settingError{way.setting, "there is " + first + ", too; leave one of them out"}
+			return settings.Wrong(way.setting, "there is "+first+", too; leave one of them out")
 		}
 	}
 	return nil
-}
-
-// below reports whether a duration is given and too short.
-func below(d caddy.Duration, least time.Duration) bool {
-	return d != 0 && time.Duration(d) < least
-}
-
-// isName reports whether a text is a name as JetStream takes it, or empty.
-func isName(text string) bool {
-	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
-	return !strings.ContainsFunc(text, func(r rune) bool { return !strings.ContainsRune(letters, r) })
 }
 
 // checkURL returns what is wrong with a server.
@@ -132,5 +134,3 @@ func serverURL(server string) string {
 	}
 	return server
 }
-
-func hasPlaceholder(text string) bool { return strings.Contains(text, "{") }

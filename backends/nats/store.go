@@ -59,6 +59,7 @@ type Store struct {
 
 	connection atomic.Pointer[connection]
 	history    history
+	oneServer  atomic.Bool // keeps the stream, as far as is known
 	clock      clock
 	feed       feed
 	discards   chan uint64
@@ -171,6 +172,7 @@ func (s *Store) hears(l *link, sub *nats.Subscription, err error) {
 			zap.String("subject", s.keys.news+">"))
 	case errors.Is(err, nats.ErrSlowConsumer) && sub != nil:
 		s.feed.missed(sub.Subject)
+		s.warnAgain("this gateway had fallen behind: it could not take all news of locks in time, and reads them instead")
 	}
 }
 

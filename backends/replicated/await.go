@@ -21,6 +21,7 @@ func (b *Backend) do(ctx context.Context, key lock.Key, r *request) (answer, err
 	}
 	c := b.use(key)
 	defer c.unuse()
+	traceRequest(ctx, r)
 	c.submit(r)
 	return b.finish(ctx, c, r, nil)
 }
@@ -29,13 +30,15 @@ func (b *Backend) do(ctx context.Context, key lock.Key, r *request) (answer, err
 // over it takes the commits needed to leave the queue, and the request timeout
 // if the store is silent.
 func (b *Backend) await(ctx context.Context, c *committer, r *request, wait time.Duration) (lock.AcquireResult, error) {
-	hurry := make(chan struct{})
-	r.hurry = func() { close(hurry) }
-	hasSession := c.submit(r)
+	traceRequest(ctx, r)
 	if r.try {
+		c.submit(r)
 		a, err := b.finish(ctx, c, r, nil)
 		return a.acquired, err
 	}
+	hurry := make(chan struct{})
+	r.hurry = func() { close(hurry) }
+	hasSession := c.submit(r)
 	var timeout, patience <-chan time.Time
 	if wait != lock.Forever {
 		timer := time.NewTimer(wait)
@@ -80,13 +83,27 @@ func (c *committer) withoutPlace(r *request) bool {
 	return c.session == nil && r.phase == pending && !r.flying
 }
 
+// timer returns one that goes off after the request timeout. It goes back to b.timers,
+// stopped: to make one is dearer than all else that the waiting for an answer costs.
+func (b *Backend) timer() *time.Timer {
+	timer, ok := b.timers.Get().(*time.Timer)
+	if !ok {
+		return time.NewTimer(b.requestTimeout())
+	}
+	timer.Reset(b.requestTimeout())
+	return timer
+}
+
 // finish waits for the answer, at most for the request timeout. If the caller
 // goes first, what the request took is undone before finish returns, or as soon
 // as the store answers. None is the error instead of an acquire that took
 // nothing.
 func (b *Backend) finish(ctx context.Context, c *committer, r *request, none error) (answer, error) {
-	timer := time.NewTimer(b.requestTimeout())
-	defer timer.Stop()
+	timer := b.timer()
+	defer func() {
+		timer.Stop() // its channel is empty then
+		b.timers.Put(timer)
+	}()
 	end := ctx.Done()
 	if r.kind != acquireRequest {
 		end = nil // it is being carried out: its outcome is worth knowing

@@ -11,8 +11,6 @@ package replicated
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash/maphash"
@@ -20,6 +18,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
 	"github.com/lockgateway/lockgateway/lock"
@@ -37,6 +36,11 @@ type Options struct {
 	// means DefaultRequestTimeout.
 	RequestTimeout time.Duration
 
+	// Name is the backend's in metrics, and Meter where these go. Nil is nowhere.
+	// Both are taken by New only.
+	Name  string
+	Meter metric.Meter
+
 	// Logger takes what an operator should know: that the store does not
 	// answer, and answers again, that a session was lost, that a record cannot
 	// be read. There is no line per request, and no lock id. Nil is no log.
@@ -44,20 +48,8 @@ type Options struct {
 }
 
 const (
-	shardCount = 64 // a power of two
-
-	// keptPerShard bounds the cache of idle locks' records.
-	keptPerShard = 256
-
-	// tidyEvery is how often idle locks' records are looked at; those that were
-	// not used since the last time are dropped.
-	tidyEvery = time.Minute
-
 	// maxTTL is what a longer TTL is taken for: for ever.
 	maxTTL = 100 * 365 * 24 * time.Hour
-
-	// idleFor is how long a goroutine without a task is kept.
-	idleFor = time.Second
 
 	// closeTimeout bounds how long Close waits for give-backs, and then for the
 	// store.
@@ -74,9 +66,11 @@ type Backend struct {
 	gateways *gateways
 	timeout  atomic.Int64 // a time.Duration
 	batches  atomic.Uint64
+	followed atomic.Int64 // records
 	requests atomic.Uint64
 	pace     pace
 	health   health
+	meters   *meters
 	epoch    atomic.Uint64 // of the store, as the log knows
 
 	ctx    context.Context // ends with Close
@@ -86,6 +80,8 @@ type Backend struct {
 	tasks   sync.WaitGroup // all goroutines of the backend
 	idle    chan func()    // to goroutines without a task
 
+	timers sync.Pool // of *time.Timer, stopped; see timer
+
 	draining chan struct{}
 	drain    sync.Once
 	closing  sync.Once
@@ -94,16 +90,10 @@ type Backend struct {
 
 var _ lock.Backend = (*Backend)(nil)
 
-// shard is a part of the locks that are active, or were a while ago.
-type shard struct {
-	mu    sync.Mutex
-	locks map[string]*committer
-}
-
 // New returns a backend that keeps locks in the store, and owns the store from
 // now on. It does not wait for the store. Close it when done.
 func New(store Store, opts Options) *Backend {
-	b := &Backend{store: store, seed: maphash.MakeSeed(), draining: make(chan struct{}), idle: make(chan func())}
+	b := &Backend{store: store, meters: newMeters(opts.Name, opts.Meter), seed: maphash.MakeSeed(), draining: make(chan struct{}), idle: make(chan func())}
 	b.Configure(opts)
 	b.epoch.Store(store.Epoch())
 	b.ctx, b.cancel = context.WithCancel(context.Background())
@@ -114,44 +104,6 @@ func New(store Store, opts Options) *Backend {
 	b.start(b.gateways.run)
 	b.start(b.tidy)
 	return b
-}
-
-// start runs a task in a goroutine, unless the backend is closed. One that has
-// just ended a task takes it, if there is one: its stack has grown already, and
-// growing it takes longer than all that a committer does for a swap.
-func (b *Backend) start(task func()) bool {
-	select {
-	case b.idle <- task:
-		return true
-	default:
-	}
-	b.tasksMu.Lock()
-	defer b.tasksMu.Unlock()
-	if b.ctx.Err() != nil {
-		return false
-	}
-	b.tasks.Go(func() {
-		task()
-		b.takeTasks()
-	})
-	return true
-}
-
-// takeTasks runs tasks in an idle goroutine, until there is none for a while.
-func (b *Backend) takeTasks() {
-	timer := time.NewTimer(idleFor)
-	defer timer.Stop()
-	for {
-		select {
-		case task := <-b.idle:
-			task()
-			timer.Reset(idleFor)
-		case <-timer.C:
-			return
-		case <-b.ctx.Done():
-			return
-		}
-	}
 }
 
 // Configure replaces the settings.
@@ -169,114 +121,6 @@ func (b *Backend) Configure(opts Options) {
 func (b *Backend) logger() *zap.Logger { return b.log.Load() }
 
 func (b *Backend) requestTimeout() time.Duration { return time.Duration(b.timeout.Load()) }
-
-// use returns the committer of a lock for one operation, after which unuse is
-// to be called.
-func (b *Backend) use(key lock.Key) *committer {
-	name := key.Name()
-	sh := &b.shards[maphash.String(b.seed, name)%shardCount]
-	sh.mu.Lock()
-	c := sh.locks[name]
-	if c == nil {
-		if len(sh.locks) >= keptPerShard {
-			sh.dropIdle(false)
-		}
-		c = b.newCommitter(sh, key)
-		sh.locks[name] = c
-	}
-	c.users++
-	c.parked = false
-	sh.mu.Unlock()
-	return c
-}
-
-func (c *committer) unuse() {
-	c.shard.mu.Lock()
-	c.users--
-	c.shard.mu.Unlock()
-}
-
-func (b *Backend) newCommitter(sh *shard, key lock.Key) *committer {
-	stored, name := storeKey(key)
-	c := &committer{b: b, shard: sh, key: stored, core: newCore(key.Max(), name, b.store.Linearizable())}
-	c.core.key = stored
-	c.nudge = make(chan struct{}, 1)
-	c.epoch = b.store.Epoch()
-	if c.session = b.gateways.current(); c.session != nil {
-		c.core.session = c.session.ID()
-	}
-	return c
-}
-
-// storeKey returns the key of a lock in the store, and the name that the record
-// must have if the key does not tell it. Names begin with a digit, so hashes
-// meet none.
-func storeKey(key lock.Key) (stored, name string) {
-	name = key.Name()
-	if len(name) <= MaxKeyLength {
-		return name, ""
-	}
-	sum := sha256.Sum256([]byte(name))
-	return "#" + hex.EncodeToString(sum[:]), name
-}
-
-// eachCommitter calls f with the committers of all locks that are active.
-func (b *Backend) eachCommitter(f func(*committer)) {
-	for i := range b.shards {
-		sh := &b.shards[i]
-		sh.mu.Lock()
-		list := make([]*committer, 0, len(sh.locks))
-		for _, c := range sh.locks {
-			list = append(list, c)
-		}
-		sh.mu.Unlock()
-		for _, c := range list {
-			f(c)
-		}
-	}
-}
-
-// tidy drops the records of locks that were idle for a while. It is the
-// backend's goroutine, until Close.
-func (b *Backend) tidy() {
-	ticker := time.NewTicker(tidyEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ticker.C:
-		case <-b.ctx.Done():
-			return
-		}
-		for i := range b.shards {
-			b.shards[i].mu.Lock()
-			b.shards[i].dropIdle(true)
-			b.shards[i].mu.Unlock()
-		}
-	}
-}
-
-// dropIdle drops committers that nothing uses: all that were idle the last time
-// already if aged is set, else any, some of them. sh.mu is held.
-func (sh *shard) dropIdle(aged bool) {
-	dropped := 0
-	for name, c := range sh.locks {
-		if c.users > 0 || !c.mu.TryLock() {
-			continue
-		}
-		idle := c.core.idle() && !c.running && c.unfollow == nil && len(c.late) == 0
-		c.mu.Unlock()
-		switch {
-		case !idle:
-		case aged && !c.parked:
-			c.parked = true
-		default:
-			delete(sh.locks, name)
-			if dropped++; !aged && dropped >= keptPerShard/8 {
-				return
-			}
-		}
-	}
-}
 
 // Acquire implements lock.Backend.
 func (b *Backend) Acquire(ctx context.Context, req lock.AcquireRequest) (lock.AcquireResult, error) {
@@ -334,6 +178,22 @@ func (b *Backend) Value(ctx context.Context, key lock.Key, detail bool) (lock.Va
 	return a.value, err
 }
 
+// Ready implements lock.Backend.
+func (b *Backend) Ready() error {
+	select {
+	case <-b.draining:
+		return lock.ErrClosing
+	default:
+	}
+	if b.health.down.Load() {
+		return errSilent
+	}
+	if b.gateways.current() == nil {
+		return errNoSession
+	}
+	return nil
+}
+
 // Drain implements lock.Backend.
 func (b *Backend) Drain() { b.drain.Do(func() { close(b.draining) }) }
 
@@ -373,7 +233,7 @@ func (b *Backend) finishWork(atMost time.Duration) {
 }
 
 func (b *Backend) newRequest(k kind, holder string) *request {
-	r := &request{kind: k, holder: holder, id: b.requests.Add(1), delivered: make(chan struct{})}
+	r := &request{kind: k, holder: holder, id: b.requests.Add(1), since: time.Now().UnixMilli(), delivered: make(chan struct{})}
 	if holder != "" {
 		r.hash = hashName(holder)
 	}

@@ -180,7 +180,7 @@ func TestFullQueueTakesNoRunButMoreOfTheLastOne(t *testing.T) {
 	r := &record{created: 1, anonymous: 1, busySince: 1}
 	for n := r.size(); n+2*runSize <= maxRecordSize; n += 2 * runSize {
 		for s := range SessionID(2) {
-			r.enqueueRun(s+1, uint64(len(r.queue)+1))
+			r.enqueueRun(s+1, uint64(len(r.queue)+1), 1)
 		}
 	}
 	store := &plainRegister{value: r.encode(), revision: 10, clock: 10}

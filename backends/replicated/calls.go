@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"go.opentelemetry.io/otel/trace"
 )
 
 // The calls to the store that a committer makes. Each lets go of its mutex.
@@ -24,17 +26,22 @@ func (c *committer) attempt() {
 	}
 	var res SwapResult
 	started := time.Now()
+	first := !f.doubt
+	span := c.startSwap(f)
 	err := c.call(func(ctx context.Context) (err error) {
-		res, err = c.b.store.Swap(ctx, s)
+		res, err = c.b.store.Swap(trace.ContextWithSpan(ctx, span), s)
 		return err
 	})
+	took := time.Since(started)
 	notApplied := errors.Is(err, ErrNotApplied)
 	ended := errors.Is(err, ErrSessionEnded)
 	fenced := errors.Is(err, ErrFenced)
 	if notApplied && !f.doubt && !ended && !fenced && !errors.Is(err, ErrExpired) {
 		c.core.fail(unavailable(err))
 	}
-	settled := c.core.swapDone(res, err, notApplied, c.ended)
+	c.endSwap(span, f, swapOutcome(res, err, notApplied), took, first)
+	settled := c.core.swapDone(res, err, notApplied)
+	c.noteSettled(f)
 	if ended {
 		c.b.gateways.lost(s.Session)
 	}
@@ -44,7 +51,7 @@ func (c *committer) attempt() {
 		c.backOff()
 	case res.Applied:
 		c.refusals = 0
-		c.b.pace.took(time.Since(started))
+		c.b.pace.took(took)
 	case !settled:
 		c.backOff()
 	default:
@@ -84,8 +91,31 @@ func (c *committer) read(requests []*request) {
 		c.backOff()
 		return
 	}
-	if settled, _ := c.core.readDone(e, requests, c.ended); !settled {
+	f := c.core.flight
+	settled, _ := c.core.readDone(e, requests)
+	c.noteSettled(f)
+	if !settled {
 		c.backOff()
+	}
+}
+
+func swapOutcome(res SwapResult, err error, notApplied bool) string {
+	switch {
+	case err == nil && res.Applied:
+		return swapApplied
+	case err == nil:
+		return swapRefused
+	case notApplied:
+		return swapFailed
+	}
+	return swapUnknown
+}
+
+// noteSettled counts a swap that was in doubt and is in flight no more.
+func (c *committer) noteSettled(f *flight) {
+	if f != nil && f.doubt && c.core.flight != f {
+		m := c.b.meters
+		m.settlements.Add(c.b.ctx, 1, m.ofVerdicts[f.found])
 	}
 }
 

@@ -65,8 +65,11 @@ const (
 	followFor = 10 * time.Second
 
 	// rereadEvery is how often a record is read while requests wait, since
-	// events can be lost; half of it to all of it, at random.
+	// events can be lost; half of it to all of it, at random. Where very many
+	// records are followed each is read less often, so that all of them
+	// together cost the store about 1,000 reads a second at most.
 	rereadEvery = 2 * time.Second
+	rereadPace  = time.Millisecond
 
 	// maxLinger bounds how long new waiters gather before they join the queue.
 	maxLinger = 5 * time.Millisecond
@@ -79,6 +82,9 @@ const (
 func (c *committer) submit(r *request) bool {
 	r.done = func() {
 		c.estimate(&r.answer)
+		if r.traced != nil {
+			r.traced.phase.End()
+		}
 		if r.key.ID == 0 || !r.answer.acquired.Acquired || c.granted(r) {
 			r.deliver()
 		}
@@ -164,7 +170,9 @@ func (c *committer) checkEpoch() {
 	if e := c.b.store.Epoch(); e != c.epoch {
 		c.epoch = e
 		c.b.noteEpoch(e)
+		f := c.core.flight
 		c.core.forgetEpoch()
+		c.noteSettled(f)
 	}
 }
 

@@ -2,6 +2,7 @@ package replicated_test
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -24,6 +25,19 @@ func TestConformance(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+func TestInspectorConformance(t *testing.T) {
+	for name, kind := range map[string]hostile.Kind{"Strict": hostile.Strict, "Loose": hostile.Loose} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			locktest.RunInspector(t, func(t *testing.T) locktest.Inspected {
+				cluster := hostile.New(t, hostile.Config{Kind: kind})
+				t.Cleanup(cluster.Close)
+				return open(cluster, 1).gateways[0]
+			})
+		})
 	}
 }
 
@@ -51,6 +65,13 @@ func (s *several) Acquire(ctx context.Context, req lock.AcquireRequest) (lock.Ac
 
 func (s *several) GiveBack(ctx context.Context, req lock.AcquireRequest, res lock.AcquireResult) error {
 	return s.any().GiveBack(ctx, req, res)
+}
+
+func (s *several) Ready() (err error) {
+	for _, g := range s.gateways {
+		err = errors.Join(err, g.Ready())
+	}
+	return err
 }
 
 func (s *several) Release(ctx context.Context, key lock.Key, holder string) (bool, error) {

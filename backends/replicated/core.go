@@ -59,9 +59,10 @@ type flight struct {
 	keys     []Expiring // that the record names if it is applied
 	unnamed  []uint64   // keys that no record names any more if it is applied
 
-	doubt    bool // an attempt was made whose outcome is unknown
-	fenced   bool // no earlier attempt can be applied any more, if it is a create
-	blocking bool // value is the old record, to keep late attempts from being applied
+	doubt    bool    // an attempt was made whose outcome is unknown
+	found    verdict // what became of a swap in doubt, once it is settled
+	fenced   bool    // no earlier attempt can be applied any more, if it is a create
+	blocking bool    // value is the old record, to keep late attempts from being applied
 }
 
 // writes returns the record that an attempt writes; old is the one before.
@@ -270,7 +271,7 @@ func (c *core) discardKey(r *request) {
 // a refused swap has just shown it, on a store where that cannot be old: only
 // then is it believed that there is no record any more. A lower revision is old
 // in any case, since news may overtake the answer to a read.
-func (c *core) learn(e Entry, current bool, ended func(SessionID) bool) error {
+func (c *core) learn(e Entry, current bool) error {
 	if c.flight != nil {
 		if c.news == nil || e.Revision > c.news.Revision {
 			c.news = &e
@@ -286,7 +287,7 @@ func (c *core) learn(e Entry, current bool, ended func(SessionID) bool) error {
 	}
 	c.broken = nil
 	c.known, c.rec, c.rev = true, rec, e.Revision
-	c.resolveWaiters(ended)
+	c.resolveWaiters()
 	return nil
 }
 
@@ -331,8 +332,10 @@ func (c *core) forgetEpoch() {
 	c.forget()
 }
 
-// resolveWaiters answers those whose place is not in the record any more.
-func (c *core) resolveWaiters(ended func(SessionID) bool) {
+// resolveWaiters answers those whose place is not in the record any more. Whether
+// this gateway's session has ended, and its places were pruned, the record alone
+// tells for certain.
+func (c *core) resolveWaiters() {
 	lost := answer{err: errPlaceLost}
 	for id, q := range c.runs {
 		a := lost
@@ -364,7 +367,7 @@ func (c *core) resolveWaiters(ended func(SessionID) bool) {
 				a = answer{}
 			case repeats || place:
 				continue
-			case !ended(c.session):
+			case !c.rec.prunes(c.session):
 				a = answer{} // withdrawn by a release; the name may have another ticket since
 			}
 			c.unqueue(r)

@@ -59,7 +59,7 @@ func (r *record) encode() []byte {
 	b = binary.AppendUvarint(b, uint64(len(r.batches)))
 	for _, x := range r.batches {
 		b = binary.BigEndian.AppendUint64(b, uint64(x.session))
-		b = binary.AppendUvarint(b, x.number)
+		b = binary.AppendUvarint(b, x.number<<1|one(x.pruned))
 	}
 	b = binary.AppendUvarint(b, uint64(len(r.extra)))
 	for _, e := range r.extra {
@@ -79,6 +79,7 @@ func (h *holder) append(b []byte) []byte {
 		b = binary.AppendUvarint(b, h.index)
 	}
 	b = binary.AppendUvarint(b, h.answers)
+	b = binary.AppendUvarint(b, uint64(h.since))
 	b = binary.AppendUvarint(b, h.expiring)
 	if h.expiring != 0 {
 		b = binary.AppendUvarint(b, uint64(h.ttl.Milliseconds()))
@@ -89,6 +90,7 @@ func (h *holder) append(b []byte) []byte {
 // append writes the ticket. A run of 0 is a named place.
 func (t *ticket) append(b []byte) []byte {
 	b = binary.AppendUvarint(b, t.run)
+	b = binary.AppendUvarint(b, uint64(t.since))
 	if !t.named() {
 		b = binary.BigEndian.AppendUint64(b, uint64(t.session))
 		return binary.AppendUvarint(b, uint64(t.count))
@@ -96,6 +98,13 @@ func (t *ticket) append(b []byte) []byte {
 	b = append(b, t.hash[:]...)
 	b = binary.AppendUvarint(b, uint64(t.nameLength))
 	return appendSessions(b, t.waits)
+}
+
+func one(b bool) uint64 {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 func appendText(b []byte, s string) []byte {
@@ -131,15 +140,18 @@ func decode(b []byte, revision uint64) (*record, error) {
 	r.resets = d.number()
 	r.eras = d.number()
 	r.anonymous = d.count()
-	r.busySince = d.count()
-	for range d.length(12) {
+	r.busySince = d.time()
+	for range d.length(13) {
 		r.holders = append(r.holders, d.holder())
 	}
-	for range d.length(10) {
+	for range d.length(11) {
 		r.queue = append(r.queue, d.ticket())
 	}
 	for range d.length(9) {
-		r.batches = append(r.batches, batch{SessionID(d.fixed()), d.number()})
+		b := batch{session: SessionID(d.fixed())}
+		number := d.number()
+		b.number, b.pruned = number>>1, number&1 == 1
+		r.batches = append(r.batches, b)
 	}
 	for range d.length(2) {
 		e := extension{tag: d.number(), value: []byte(d.text())}
@@ -213,6 +225,15 @@ func (d *decoder) count() int64 {
 	return int64(v)
 }
 
+func (d *decoder) time() int64 {
+	v := d.number()
+	if v > latestTime {
+		d.fail("a time is too late")
+		return 0
+	}
+	return int64(v)
+}
+
 // length reads the length of a list whose elements take at least size bytes.
 func (d *decoder) length(size int) int {
 	v := d.number()
@@ -256,6 +277,7 @@ func (d *decoder) holder() holder {
 		}
 	}
 	h.answers = d.number()
+	h.since = d.time()
 	if h.expiring = d.number(); h.expiring != 0 {
 		h.ttl = time.Duration(min(d.count(), math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
 	}
@@ -264,7 +286,7 @@ func (d *decoder) holder() holder {
 }
 
 func (d *decoder) ticket() ticket {
-	t := ticket{run: d.number()}
+	t := ticket{run: d.number(), since: d.time()}
 	if !t.named() {
 		t.session = SessionID(d.fixed())
 		t.count = d.count()

@@ -30,8 +30,8 @@ var golden = []struct {
 	},
 	{
 		name:    "one anonymous slot",
-		bytes:   "4c470100 0000000000000064 02 ac02 01 80d095ffbc31 00 00 01 00000000000000c8 07 00",
-		decoded: record{created: 100, resets: 2, eras: 300, anonymous: 1, busySince: 1700000000000, batches: []batch{{200, 7}}},
+		bytes:   "4c470100 0000000000000064 02 ac02 01 80d095ffbc31 00 00 01 00000000000000c8 0e 00",
+		decoded: record{created: 100, resets: 2, eras: 300, anonymous: 1, busySince: 1700000000000, batches: []batch{{session: 200, number: 7}}},
 	},
 	{
 		name:    "of a lock with a long name",
@@ -41,27 +41,27 @@ var golden = []struct {
 	{
 		name: "holders",
 		bytes: "4c470100 0000000000000064 00 00 00 05 04" +
-			" 0161 0000000000000007 83a001 01 00 00" + // granted by an earlier swap
-			" 0162 0000000000000000 00 00 01 00 00" + // by this one
-			" 0263c3 1112131415161718 00 01 02 00 01 00000000000000c8" + // likewise; another session shared the place
-			" 0164 ffffffffffffffff 84a001 03 4d dc0b 00" + // with a key
+			" 0161 0000000000000007 83a001 01 80d095ffbc31 00 00" + // granted by an earlier swap
+			" 0162 0000000000000000 00 00 01 00 00 00" + // by this one
+			" 0263c3 1112131415161718 00 01 02 07 00 01 00000000000000c8" + // likewise; another session shared the place
+			" 0164 ffffffffffffffff 84a001 03 00 4d dc0b 00" + // with a key
 			" 00 00 00",
 		decoded: record{created: 100, busySince: 5, holders: []holder{
-			{name: "a", grant: 7, token: 20483, answers: 1},
+			{name: "a", grant: 7, token: 20483, answers: 1, since: 1700000000000},
 			{name: "b", token: goldenRevision * 4096, answers: 1},
-			{name: "c\xc3", grant: 0x1112131415161718, token: goldenRevision*4096 + 1, answers: 2, waits: []SessionID{200}},
+			{name: "c\xc3", grant: 0x1112131415161718, token: goldenRevision*4096 + 1, answers: 2, since: 7, waits: []SessionID{200}},
 			{name: "d", grant: math.MaxUint64, token: 20484, answers: 3, expiring: 77, ttl: 1500 * time.Millisecond},
 		}},
 	},
 	{
 		name: "queue",
 		bytes: "4c470100 0000000000000064 00 00 01 05 00 03" +
-			" 09 00000000000000c8 ac02" +
-			" 00 ca978112ca1bbdcafac231b39a23dc4d 01 02 00000000000000c8 00000000000000c9" +
-			" 8001 00000000000000c9 01" +
+			" 09 80d095ffbc31 00000000000000c8 ac02" +
+			" 00 81d095ffbc31 ca978112ca1bbdcafac231b39a23dc4d 01 02 00000000000000c8 00000000000000c9" +
+			" 8001 00 00000000000000c9 01" +
 			" 00 00",
 		decoded: record{created: 100, anonymous: 1, busySince: 5, queue: []ticket{
-			{session: 200, run: 9, count: 300}, namedPlace("a", 200, 201), {session: 201, run: 128, count: 1},
+			{since: 1700000000000, session: 200, run: 9, count: 300}, since(1700000000001, namedPlace("a", 200, 201)), {session: 201, run: 128, count: 1},
 		}},
 	},
 	{
@@ -194,7 +194,7 @@ func TestEvenExtensionsAreCarriedAlong(t *testing.T) {
 	}
 	next := r.clone()
 	next.takeAnonymous(1)
-	next.enqueueRun(1, 1)
+	next.enqueueRun(1, 1, 1)
 	next.reset()
 	next.numbered(1, 1, isOneOf())
 	if b := next.encode(); !bytes.HasSuffix(b, goldenBytes(t, "02 02 00 ac02 0378797a")) {
@@ -224,6 +224,8 @@ func TestRecordsComeBackAsTheyWere(t *testing.T) {
 	})
 }
 
+var times = rapid.Int64Range(0, latestTime)
+
 // encodableRecords makes any record that keeps the invariants, with numbers of
 // any size.
 var encodableRecords = rapid.Custom(func(t *rapid.T) *record {
@@ -233,17 +235,19 @@ var encodableRecords = rapid.Custom(func(t *rapid.T) *record {
 	r := &record{
 		name: rapid.StringN(0, 20, 1300).Draw(t, "name"), created: rapid.Uint64().Draw(t, "created"),
 		resets: rapid.Uint64().Draw(t, "resets"), eras: rapid.Uint64().Draw(t, "eras"),
-		fresh: rapid.Bool().Draw(t, "fresh"), anonymous: counts.Draw(t, "anonymous"), busySince: counts.Draw(t, "busy since"),
+		fresh: rapid.Bool().Draw(t, "fresh"), anonymous: counts.Draw(t, "anonymous"), busySince: times.Draw(t, "busy since"),
 	}
 	names := rapid.SliceOfNDistinct(rapid.StringN(1, 256, -1), 0, 8, rapid.ID[string]).Draw(t, "names")
 	for i, name := range names {
 		if rapid.Bool().Draw(t, "waits") {
-			r.queue = append(r.queue, namedPlace(name, several.Draw(t, "sessions")...))
+			place := namedPlace(name, several.Draw(t, "sessions")...)
+			place.since = times.Draw(t, "waits since")
+			r.queue = append(r.queue, place)
 			continue
 		}
 		h := holder{
 			name: name, grant: rapid.Uint64().Draw(t, "grant"), token: rapid.Uint64().Draw(t, "token"),
-			answers: rapid.Uint64Min(1).Draw(t, "answers"), waits: sessions.Draw(t, "sessions"),
+			answers: rapid.Uint64Min(1).Draw(t, "answers"), since: times.Draw(t, "held since"), waits: sessions.Draw(t, "sessions"),
 		}
 		if h.token == 0 {
 			h.index = uint64(grantsPerRevision - 1 - i)
@@ -255,11 +259,11 @@ var encodableRecords = rapid.Custom(func(t *rapid.T) *record {
 		r.holders = append(r.holders, h)
 	}
 	for i := range rapid.IntRange(0, 4).Draw(t, "runs") {
-		run := ticket{session: SessionID(rapid.Uint64Min(1).Draw(t, "session")), run: math.MaxUint64 - uint64(i), count: rapid.Int64Range(1, math.MaxInt64/2).Draw(t, "count")}
+		run := ticket{since: times.Draw(t, "waits since"), session: SessionID(rapid.Uint64Min(1).Draw(t, "session")), run: math.MaxUint64 - uint64(i), count: rapid.Int64Range(1, math.MaxInt64/2).Draw(t, "count")}
 		r.queue = append(r.queue, run)
 	}
 	for _, s := range sessions.Draw(t, "batches") {
-		r.batches = append(r.batches, batch{s, rapid.Uint64().Draw(t, "number")})
+		r.batches = append(r.batches, batch{s, rapid.Uint64Max(1<<63-1).Draw(t, "number"), rapid.Bool().Draw(t, "pruned")})
 	}
 	for range rapid.IntRange(0, 2).Draw(t, "extensions") {
 		r.extra = append(r.extra, extension{rapid.Uint64().Draw(t, "tag") &^ 1, rapid.SliceOf(rapid.Byte()).Draw(t, "value")})

@@ -14,6 +14,9 @@ var (
 	// was up.
 	errSilent = fmt.Errorf("%w: the store did not answer in time", lock.ErrUnavailable)
 
+	// errNoSession is what is wrong while there is none.
+	errNoSession = fmt.Errorf("%w: this instance has no session with the store now, so nobody can be queued", lock.ErrUnavailable)
+
 	// errSlotExpired is the answer to a grant whose time ran out before it could
 	// be told.
 	errSlotExpired = fmt.Errorf("%w: the slot expired before the answer", lock.ErrUnavailable)

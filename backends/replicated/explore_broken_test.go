@@ -55,6 +55,8 @@ func breakages() []*scenario {
 			broken: breakage{flight: dropShares}, expect: falseForWaiter},
 		{name: "prune forgets batch", clients: []spec{a(0), a(1)}, left: budget{ends: 1, faults: 1},
 			broken: breakage{flight: forgetBatches}, expect: keptForNobody | twice},
+		{name: "prune leaves no mark", clients: []spec{a(1), h(0), rel(1)}, left: budget{ends: 1},
+			broken: breakage{flight: forgetPruned}, expect: falseForWaiter},
 		{name: "negative from an old record", clients: []spec{a(0), try(1), rel(0), value(1)},
 			broken: breakage{request: func(r *request) { r.confirmed = true }}, expect: untrueNegative | untrueValue},
 		{name: "negative from an old record, loose", clients: []spec{a(0), rel(1), rel(0)}, loose: true, stale: true,
@@ -177,6 +179,12 @@ func dropShares(_ *gatewaySim, f *flight) {
 
 func forgetBatches(g *gatewaySim, f *flight) {
 	f.next.batches = slices.DeleteFunc(f.next.batches, func(b batch) bool { return g.world.over.has(b.session) })
+}
+
+func forgetPruned(_ *gatewaySim, f *flight) {
+	for i := range f.next.batches {
+		f.next.batches[i].pruned = false
+	}
 }
 
 func sameGeneration(g *gatewaySim, f *flight) {

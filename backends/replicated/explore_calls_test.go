@@ -116,6 +116,12 @@ func (m *mover) swap(i int) {
 			n.touch(i).swapAnswered(SwapResult{}, errLost)
 			m.emit(n, false, "FAULT the answer to g%d is lost", i)
 		}
+		if s.left.faults > 0 && s.sc.loose && g.call.answer == saysApplied && s.store.revision > w.expect {
+			n := s.copy()
+			n.left.faults--
+			n.touch(i).swapAnswered(SwapResult{Entry: s.store.entry()}, nil)
+			m.emit(n, false, "FAULT g%d hears first from a server that was deposed, which refuses the swap", i)
+		}
 	}
 }
 

@@ -108,9 +108,6 @@ func (s *situation) checkNegative(i int) {
 			s.violate(untrueNegative, fmt.Sprintf("client %d", i))
 		}
 	case c.timedOut || c.excused:
-	case q.holder != "" && (s.doubted != 0 || s.over.has(c.session)):
-		// A holder's place that is not there any more was withdrawn, as far as
-		// a gateway can tell that does not know that its session has ended.
 	default:
 		s.violate(falseForWaiter, fmt.Sprintf("client %d was told false", i))
 	}

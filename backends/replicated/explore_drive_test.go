@@ -139,7 +139,7 @@ func (g *gatewaySim) swapAnswered(res SwapResult, err error) {
 	if notApplied && !f.doubt && !over && !errors.Is(err, ErrExpired) {
 		g.core.fail(unavailable(err))
 	}
-	g.core.swapDone(res, err, notApplied, g.ended)
+	g.core.swapDone(res, err, notApplied)
 	g.sweep()
 }
 
@@ -153,9 +153,9 @@ func (g *gatewaySim) getAnswered(e stored, err error) {
 	}
 	if g.world.sc.broken.doubtByRead && g.core.flight != nil && e.revision == g.core.flight.expect {
 		g.core.notApplied(false)
-		g.core.settled(nil, false, g.ended)
+		g.core.settled(nil, false)
 	} else {
-		_, _ = g.core.readDone(e.entry(), requests, g.ended)
+		_, _ = g.core.readDone(e.entry(), requests)
 	}
 	g.sweep()
 }

@@ -103,6 +103,7 @@ func (m *marked) record(r *record) {
 	for _, b := range r.batches {
 		m.num(uint64(b.session))
 		m.number(b.session, b.number)
+		m.yes(b.pruned)
 	}
 }
 

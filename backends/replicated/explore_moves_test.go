@@ -200,7 +200,7 @@ func (m *mover) news(i int) {
 		}
 		n := s.copy()
 		ng := n.touch(i)
-		_ = ng.core.learn(seen.entry(), false, ng.ended)
+		_ = ng.core.learn(seen.entry(), false)
 		ng.sweep()
 		m.emit(n, true, "g%d is told of revision %d", i, seen.revision)
 	}

@@ -17,7 +17,7 @@ func (c *committer) follow() {
 	if c.core.waiting() {
 		c.followEnd = now.Add(followFor)
 		if c.checkAt.IsZero() {
-			c.checkAt = now.Add(rereadEvery/2 + anyUpTo(rereadEvery/2))
+			c.checkAt = now.Add(c.b.untilReread())
 		}
 	}
 	if c.unfollow != nil {
@@ -25,6 +25,8 @@ func (c *committer) follow() {
 	}
 	ctx, cancel := context.WithCancel(c.b.ctx)
 	c.unfollow = cancel
+	c.b.followed.Add(1)
+	begun := false
 	c.b.store.Follow(ctx, c.key, func(e Event) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -32,17 +34,29 @@ func (c *committer) follow() {
 			return
 		}
 		if e.Missed {
+			if begun {
+				c.b.meters.gaps.Add(ctx, 1, c.b.meters.backend)
+			}
+			begun = true
 			c.reread = c.core.waiting() || c.core.flight != nil // which may queue somebody
 		} else {
-			_ = c.core.learn(e.Entry, false, c.ended)
+			_ = c.core.learn(e.Entry, false)
 		}
 		c.kick()
 	})
+}
+
+// untilReread is how long to wait, though nothing was heard, before a record is
+// read again.
+func (b *Backend) untilReread() time.Duration {
+	d := max(rereadEvery, time.Duration(b.followed.Load())*rereadPace)
+	return d/2 + anyUpTo(d/2)
 }
 
 func (c *committer) stopFollowing() {
 	if c.unfollow != nil {
 		c.unfollow()
 		c.unfollow = nil
+		c.b.followed.Add(-1)
 	}
 }

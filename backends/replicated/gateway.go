@@ -34,15 +34,21 @@ func newGateways(b *Backend) *gateways {
 func (g *gateways) run() {
 	ctx := g.b.ctx
 	g.b.store.FollowSessions(ctx, g.noteEnded)
+	reopened := false
 	for ctx.Err() == nil {
 		session := g.open(ctx)
 		if session == nil {
 			return
 		}
 		g.set(session)
+		if reopened {
+			g.b.logger().Info("there is a new session with the store; requests are queued again")
+		}
+		reopened = true
 		if !g.watch(ctx, session) {
 			return // Close ends the session, last
 		}
+		g.b.meters.sessions.Add(ctx, 1, g.b.meters.backend)
 		g.b.logger().Warn("the session with the store has ended; waiters lost their places, a new session is started")
 		g.set(nil)
 	}
@@ -53,7 +59,7 @@ func (g *gateways) open(ctx context.Context) Session {
 	pause := 50 * time.Millisecond
 	for {
 		attempt, cancel := context.WithTimeout(ctx, g.b.requestTimeout())
-		session, err := g.b.store.OpenSession(attempt)
+		session, err := g.b.store.OpenSession(attempt, describe())
 		cancel()
 		g.b.noteCall(err)
 		if err == nil {

@@ -133,6 +133,7 @@ func (p *plan) claimRun(t *ticket) (used bool) {
 				continue
 			}
 			if p.room == 0 {
+				t.since = r.since
 				return false
 			}
 			p.grantAnonymous(r)
@@ -245,9 +246,9 @@ func (p *plan) acquire() {
 func (p *plan) queue(r *request, run uint64) {
 	p.changed = true
 	if r.holder != "" {
-		p.next.enqueueNamed(p.core.session, r.holder, r.hash)
+		p.next.enqueueNamed(p.core.session, r.holder, r.hash, r.since)
 	} else {
-		run = p.next.enqueueRun(p.core.session, run)
+		run = p.next.enqueueRun(p.core.session, run, r.since)
 	}
 	p.outcomes = append(p.outcomes, outcome{request: r, what: isQueued, run: run})
 }

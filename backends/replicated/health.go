@@ -1,6 +1,7 @@
 package replicated
 
 import (
+	"context"
 	"errors"
 	"math/rand/v2"
 	"sync/atomic"
@@ -30,6 +31,7 @@ func (p *pace) took(d time.Duration) {
 // health knows whether the store answers, and tells the log when that changes.
 type health struct {
 	down     atomic.Bool
+	watched  atomic.Bool  // awaitStore runs
 	failedAt atomic.Int64 // when a call failed last, in Unix nanoseconds
 }
 
@@ -47,11 +49,37 @@ func (b *Backend) noteCall(err error) {
 		h.failedAt.Store(time.Now().UnixNano())
 		if h.down.CompareAndSwap(false, true) {
 			b.logger().Error("the lock store does not answer, or refuses; requests get 503 or 504 until it does", zap.Error(err))
+			if b.health.watched.CompareAndSwap(false, true) {
+				b.start(b.awaitStore)
+			}
 		}
 		return
 	}
 	if h.down.Load() && time.Since(time.Unix(0, h.failedAt.Load())) >= wellAgain && h.down.CompareAndSwap(true, false) {
 		b.logger().Info("the lock store answers again")
+	}
+}
+
+// awaitStore asks the store for something that it has to write down, now and then,
+// until it answers again: there may be no request that would find it out. It is a
+// goroutine of the backend's.
+func (b *Backend) awaitStore() {
+	ticker := time.NewTicker(wellAgain / 2)
+	defer ticker.Stop()
+	defer b.health.watched.Store(false)
+	for b.health.down.Load() {
+		select {
+		case <-ticker.C:
+		case <-b.ctx.Done():
+			return
+		}
+		ctx, cancel := context.WithTimeout(b.ctx, b.requestTimeout())
+		key, err := b.store.NewExpiring(ctx, time.Second)
+		cancel()
+		if err == nil {
+			b.store.Discard(key.ID)
+		}
+		b.noteCall(err)
 	}
 }
 

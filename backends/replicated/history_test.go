@@ -78,7 +78,7 @@ func (h *recordHistory) acquire(t *rapid.T) {
 	case w.name == "" && room > 0:
 		h.takeAnonymous(w)
 	case w.name == "":
-		w.run = h.rec.enqueueRun(w.session, h.unique())
+		w.run = h.rec.enqueueRun(w.session, h.unique(), 1)
 	case h.rec.holder(w.name) != nil:
 		h.rec.holder(w.name).answers++
 		h.granted[w] = true
@@ -86,7 +86,7 @@ func (h *recordHistory) acquire(t *rapid.T) {
 		h.take(w.name).answers = 1
 		h.granted[w] = true
 	default:
-		h.rec.enqueueNamed(w.session, w.name, hashName(w.name))
+		h.rec.enqueueNamed(w.session, w.name, hashName(w.name), 1)
 	}
 	h.naive.enqueue(w)
 	if w.state == naiveWaiting {

@@ -25,7 +25,10 @@ func (c *committer) look() {
 	check := !c.checkAt.IsZero() && !now.Before(c.checkAt)
 	if check || c.reread {
 		c.reread = false
-		c.checkAt = now.Add(rereadEvery/2 + anyUpTo(rereadEvery/2))
+		c.checkAt = now.Add(c.b.untilReread())
+		if check {
+			c.b.meters.rereads.Add(c.b.ctx, 1, c.b.meters.backend)
+		}
 		c.read(nil)
 	}
 	if check {

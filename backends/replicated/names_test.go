@@ -90,7 +90,7 @@ func TestRecordOfALongNameIsNoOtherLocks(t *testing.T) {
 		for _, name := range names {
 			other := newPlainGateway(t, 1, true, 2, store)
 			other.core.name = name
-			err := other.core.learn(store.entry(), true, plainNobodyEnded)
+			err := other.core.learn(store.entry(), true)
 			if (err == nil) != (name == of) || err != nil && (!errors.Is(err, errForeign) || !errors.Is(err, lock.ErrUnavailable)) {
 				t.Errorf("the record of %q read as that of %q: %v", of, name, err)
 			}

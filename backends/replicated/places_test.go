@@ -16,7 +16,7 @@ func TestResetEmptiesAndBeginsAnotherGeneration(t *testing.T) {
 				name: "1/a", created: 100, resets: 3, eras: 4, anonymous: 2, busySince: 5,
 				holders: []holder{{name: "a", token: 9, answers: 2, expiring: 77, ttl: time.Second, waits: []SessionID{2}}},
 				queue:   []ticket{{session: 1, run: 5, count: 2}, namedPlace("b", 1)},
-				batches: []batch{{1, 10}, {2, 20}}, extra: []extension{{2, []byte("x")}},
+				batches: batchList(1, 10, 2, 20), extra: []extension{{2, []byte("x")}},
 			},
 			do: func(r *record) any {
 				g, era := r.generation(), r.era()
@@ -26,7 +26,7 @@ func TestResetEmptiesAndBeginsAnotherGeneration(t *testing.T) {
 			want: []bool{false, false, true},
 			after: record{
 				name: "1/a", created: 100, resets: 4, eras: 5, fresh: true,
-				batches: []batch{{1, 10}, {2, 20}}, extra: []extension{{2, []byte("x")}},
+				batches: batchList(1, 10, 2, 20), extra: []extension{{2, []byte("x")}},
 			},
 		},
 		transition{
@@ -39,38 +39,38 @@ func TestResetEmptiesAndBeginsAnotherGeneration(t *testing.T) {
 
 func TestRunsMergeOnlyForOneSessionAndAdjacent(t *testing.T) {
 	enqueue := func(s SessionID, run uint64) func(*record) any {
-		return func(r *record) any { return r.enqueueRun(s, run) }
+		return func(r *record) any { return r.enqueueRun(s, run, int64(100*run)) }
 	}
-	first := ticket{session: 1, run: 5, count: 1}
+	first := ticket{since: 500, session: 1, run: 5, count: 1}
 	checkTransitions(t,
 		transition{name: "an empty queue", do: enqueue(1, 5), want: uint64(5), after: record{queue: []ticket{first}}},
 		transition{
 			name: "the same session", before: record{queue: []ticket{first}}, do: enqueue(1, 6),
-			want: uint64(5), after: record{queue: []ticket{{session: 1, run: 5, count: 2}}},
+			want: uint64(5), after: record{queue: []ticket{{since: 500, session: 1, run: 5, count: 2}}},
 		},
 		transition{
 			name: "another session", before: record{queue: []ticket{first}}, do: enqueue(2, 5),
-			want: uint64(5), after: record{queue: []ticket{first, {session: 2, run: 5, count: 1}}},
+			want: uint64(5), after: record{queue: []ticket{first, {since: 500, session: 2, run: 5, count: 1}}},
 		},
 		transition{
 			name: "another session between", before: record{queue: []ticket{first, {session: 2, run: 5, count: 1}}}, do: enqueue(1, 7),
-			want: uint64(7), after: record{queue: []ticket{first, {session: 2, run: 5, count: 1}, {session: 1, run: 7, count: 1}}},
+			want: uint64(7), after: record{queue: []ticket{first, {session: 2, run: 5, count: 1}, {since: 700, session: 1, run: 7, count: 1}}},
 		},
 		transition{
 			name: "its own named place between", before: record{queue: []ticket{first, namedPlace("a", 1)}}, do: enqueue(1, 7),
-			want: uint64(7), after: record{queue: []ticket{first, namedPlace("a", 1), {session: 1, run: 7, count: 1}}},
+			want: uint64(7), after: record{queue: []ticket{first, namedPlace("a", 1), {since: 700, session: 1, run: 7, count: 1}}},
 		},
 	)
 }
 
 func TestNamedPlaceIsOneWhoeverAsks(t *testing.T) {
 	enqueue := func(s SessionID, name string) func(*record) any {
-		return doing(func(r *record) { r.enqueueNamed(s, name, hashName(name)) })
+		return doing(func(r *record) { r.enqueueNamed(s, name, hashName(name), 700) })
 	}
 	run := ticket{session: 1, run: 5, count: 1}
 	before := record{queue: []ticket{namedPlace("a", 1), run}}
 	checkTransitions(t,
-		transition{name: "a new one at the end", before: before, do: enqueue(1, "bc"), after: record{queue: []ticket{namedPlace("a", 1), run, namedPlace("bc", 1)}}},
+		transition{name: "a new one at the end", before: before, do: enqueue(1, "bc"), after: record{queue: []ticket{namedPlace("a", 1), run, since(700, namedPlace("bc", 1))}}},
 		transition{name: "shared with another session", before: before, do: enqueue(2, "a"), after: record{queue: []ticket{namedPlace("a", 1, 2), run}}},
 		transition{name: "the same session again", before: before, do: enqueue(1, "a"), after: before},
 	)
@@ -113,7 +113,7 @@ func TestPruneTakesPlacesAndNothingElse(t *testing.T) {
 		return func(r *record) any { return r.prune(isOneOf(ended...)) }
 	}
 	before := record{
-		created: 100, resets: 2, eras: 3, anonymous: 2, busySince: 5, batches: []batch{{1, 10}, {2, 20}, {3, 30}},
+		created: 100, resets: 2, eras: 3, anonymous: 2, busySince: 5, batches: batchList(1, 10, 2, 20, 3, 30),
 		holders: []holder{{name: "h", token: 1, answers: 1, waits: []SessionID{1, 2}}, {name: "i", token: 2, answers: 1, waits: []SessionID{2}}},
 		queue: []ticket{
 			{session: 1, run: 5, count: 2}, {session: 2, run: 5, count: 3}, namedPlace("a", 1, 2), namedPlace("b", 2), {session: 1, run: 6, count: 1}, {session: 2, run: 7, count: 1},
@@ -121,10 +121,14 @@ func TestPruneTakesPlacesAndNothingElse(t *testing.T) {
 	}
 	without2 := before
 	without2.holders = []holder{{name: "h", token: 1, answers: 1, waits: []SessionID{1}}, {name: "i", token: 2, answers: 1}}
+	without2.batches = batchList(1, 10, 2, 20, 3, 30)
+	without2.batches[1].pruned = true
 	without2.queue = []ticket{{session: 1, run: 5, count: 2}, namedPlace("a", 1), {session: 1, run: 6, count: 1}}
 	without12 := before
 	without12.holders = []holder{{name: "h", token: 1, answers: 1}, {name: "i", token: 2, answers: 1}}
 	without12.queue = nil
+	without12.batches = slices.Clone(without2.batches)
+	without12.batches[0].pruned = true
 	shares := record{busySince: 5, holders: []holder{{name: "h", token: 1, answers: 1, waits: []SessionID{2}}}}
 	checkTransitions(t,
 		transition{name: "nobody ended", before: before, do: prune(), want: false, after: before},
@@ -146,20 +150,20 @@ func TestNumberedKeepsTheLastNumberOfASession(t *testing.T) {
 	never := isOneOf()
 	checkTransitions(t,
 		transition{
-			name: "a new session", before: record{batches: []batch{{1, 10}}},
-			do: doing(func(r *record) { r.numbered(2, 20, never) }), after: record{batches: []batch{{1, 10}, {2, 20}}},
+			name: "a new session", before: record{batches: batchList(1, 10)},
+			do: doing(func(r *record) { r.numbered(2, 20, never) }), after: record{batches: batchList(1, 10, 2, 20)},
 		},
 		transition{
-			name: "a known one", before: record{batches: []batch{{1, 10}, {2, 20}}},
+			name: "a known one", before: record{batches: batchList(1, 10, 2, 20)},
 			do: func(r *record) any {
 				r.numbered(1, 11, never)
 				return []uint64{r.batchOf(1), r.batchOf(2), r.batchOf(3)}
 			},
-			want: []uint64{11, 20, 0}, after: record{batches: []batch{{2, 20}, {1, 11}}},
+			want: []uint64{11, 20, 0}, after: record{batches: batchList(2, 20, 1, 11)},
 		},
 		transition{
-			name: "ended ones stay while there is room", before: record{batches: []batch{{1, 10}}},
-			do: doing(func(r *record) { r.numbered(2, 20, isOneOf(1)) }), after: record{batches: []batch{{1, 10}, {2, 20}}},
+			name: "ended ones stay while there is room", before: record{batches: batchList(1, 10)},
+			do: doing(func(r *record) { r.numbered(2, 20, isOneOf(1)) }), after: record{batches: batchList(1, 10, 2, 20)},
 		},
 	)
 }
@@ -168,11 +172,11 @@ func TestNumberedForgetsEndedSessionsOldestFirstAndLiveOnesNever(t *testing.T) {
 	full := func(n int) []batch {
 		var list []batch
 		for i := range n {
-			list = append(list, batch{SessionID(i + 1), uint64(i + 100)})
+			list = append(list, batch{session: SessionID(i + 1), number: uint64(i + 100)})
 		}
 		return list
 	}
-	newest := batch{1000, 1}
+	newest := batch{session: 1000, number: 1}
 	number := func(ended ...SessionID) func(*record) any {
 		return doing(func(r *record) { r.numbered(newest.session, newest.number, isOneOf(ended...)) })
 	}
@@ -186,4 +190,13 @@ func TestNumberedForgetsEndedSessionsOldestFirstAndLiveOnesNever(t *testing.T) {
 		transition{name: "too few have ended", before: record{batches: full(keptBatches + 2)}, do: number(9), after: record{batches: remaining(full(keptBatches+2), 9)}},
 		transition{name: "all live", before: record{batches: full(keptBatches + 2)}, do: number(), after: record{batches: remaining(full(keptBatches + 2))}},
 	)
+}
+
+// batchList returns batches, each given by its session and its number.
+func batchList(of ...uint64) []batch {
+	var list []batch
+	for pair := range slices.Chunk(of, 2) {
+		list = append(list, batch{session: SessionID(pair[0]), number: pair[1]})
+	}
+	return list
 }

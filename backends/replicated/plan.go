@@ -247,6 +247,25 @@ func (p *plan) cancel() {
 			p.next.leaveNamed(p.core.session, r.hash, r.holder)
 		}
 	}
+	if len(p.core.leaving) > 0 {
+		p.dateRuns()
+	}
+}
+
+// dateRuns notes when the waiters came that are the first of their runs now.
+func (p *plan) dateRuns() {
+	for i := range p.next.queue {
+		t := &p.next.queue[i]
+		if t.named() || t.session != p.core.session || p.core.runs[t.run] == nil {
+			continue
+		}
+		for _, r := range p.core.runs[t.run].waiters {
+			if r.phase == queued && !r.leaving {
+				t.since = r.since
+				break
+			}
+		}
+	}
 }
 
 func (p *plan) value() {

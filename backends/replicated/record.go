@@ -10,6 +10,9 @@ import (
 // compare-and-swap, so a lock is a linearizable register whatever the number
 // of gateways. All that can happen to a lock is a transition in transitions.go.
 //
+// Times are Unix milliseconds by the clock of some gateway, for people to read:
+// nothing is decided by them.
+//
 // Invariants: held() <= the lock's maximum; no two holders have one name; at
 // most one ticket has a given hash; no ticket is empty; tokens of holders
 // differ.
@@ -24,7 +27,7 @@ type record struct {
 
 	fresh     bool  // never acquired, or not since the last reset
 	anonymous int64 // slots held without a name
-	busySince int64 // when the first slot was taken, by some gateway's clock, in Unix milliseconds; 0: nothing is held
+	busySince int64 // when the first slot was taken; 0: nothing is held
 	holders   []holder
 	queue     []ticket // in the order of arrival
 	batches   []batch  // one per session, in the order of the last swap
@@ -51,6 +54,8 @@ type holder struct {
 	// this slot, less those given back. With 0 the slot is free.
 	answers uint64
 
+	since int64 // when the slot was taken
+
 	expiring uint64        // the key whose expiry frees the slot; 0: none
 	ttl      time.Duration // of that key
 
@@ -60,6 +65,8 @@ type holder struct {
 // ticket is one or several places in the queue: a run, that is consecutive
 // anonymous waiters of one session, or a single named place.
 type ticket struct {
+	since int64 // when the first of them came
+
 	session SessionID // of a run
 	run     uint64    // unique in the session; 0: not a run
 	count   int64     // of places in a run, > 0
@@ -74,6 +81,10 @@ type ticket struct {
 type batch struct {
 	session SessionID
 	number  uint64
+
+	// pruned says that places of the session were taken away since that swap, as
+	// it had ended. Its gateway may not know, and learns it here.
+	pruned bool
 }
 
 // extension is something of a newer version that this one carries along.
@@ -173,6 +184,13 @@ func (r *record) batchOf(s SessionID) uint64 {
 	return 0
 }
 
+// prunes reports whether places of a session that made a swap of this record were
+// taken away since its last one. A session whose number was dropped had ended, too.
+func (r *record) prunes(s SessionID) bool {
+	i := slices.IndexFunc(r.batches, func(b batch) bool { return b.session == s })
+	return i < 0 || r.batches[i].pruned
+}
+
 // resolve makes the tokens of the grants of this revision absolute.
 func (r *record) resolve(revision uint64) {
 	for i := range r.holders {
@@ -219,6 +237,13 @@ func (r *record) size() int {
 	return n
 }
 
-const runSize = 28
+// timeSize is how long a time is at most, and latestTime the last one: that of the
+// year 19800.
+const (
+	timeSize   = 7
+	latestTime = 1<<(7*timeSize) - 1
+)
+
+const runSize = 28 + timeSize
 
 func holderSize(nameLength int) int { return nameLength + 72 }

@@ -64,7 +64,7 @@ func (g *plainGateway) plan() stepKind {
 		}
 		switch s := g.core.plan(w); s.kind {
 		case readRecord:
-			if _, err := g.core.readDone(g.store.entry(), s.requests, plainNobodyEnded); err != nil {
+			if _, err := g.core.readDone(g.store.entry(), s.requests); err != nil {
 				g.t.Fatal(err)
 			}
 		case nothing, again, sendSwap:
@@ -80,7 +80,7 @@ func (g *plainGateway) plan() stepKind {
 // land brings the swap in flight to its end.
 func (g *plainGateway) land() (applied bool) {
 	res := g.store.swap(g.core.flight)
-	if !g.core.swapDone(res, nil, false, plainNobodyEnded) {
+	if !g.core.swapDone(res, nil, false) {
 		g.t.Fatal("a swap was answered and is not settled")
 	}
 	return res.Applied
@@ -102,7 +102,7 @@ func (g *plainGateway) work() {
 
 // follow shows the gateway the record, as news.
 func (g *plainGateway) follow() {
-	if err := g.core.learn(g.store.entry(), false, plainNobodyEnded); err != nil {
+	if err := g.core.learn(g.store.entry(), false); err != nil {
 		g.t.Fatal(err)
 	}
 }

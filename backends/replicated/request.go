@@ -17,6 +17,7 @@ type request struct {
 	maxWaiters int64         // acquire: 0 is no limit
 	era, token uint64        // give-back: the grant
 	id         uint64        // unique in the gateway; an acquire's run, if it begins one
+	since      int64         // when it came, in Unix milliseconds, for people
 
 	phase  phase
 	flying bool // in the swap that is in flight
@@ -33,12 +34,15 @@ type request struct {
 	key      Expiring // acquire with a TTL: the key for the grant; ID 0: none yet
 	prepared time.Time
 
+	traced *traced // nil: it is not
+
 	confirmed bool     // a record as new as the request was seen
 	looked    []uint64 // expiring keys that were looked at since the request came
 
 	answer    answer        // once done
 	delivered chan struct{} // closed when the caller may have the answer
 	done      func()        // called once, with the committer's mutex held; may be nil
+	placed    func(int64)   // called, with the mutex held, when the request is queued, with the length of the queue; may be nil
 	hurry     func()        // called once, when the session is lost while the request is in a swap; may be nil
 }
 

@@ -26,7 +26,8 @@ func TestB1WaitersOfALostSessionGet503(t *testing.T) {
 		w.release(w.gates[0], "", true)
 		next.acquired()
 		w.held(w.gates[1], 1)
-		again := w.begin(w.gates[1], w.request("", lock.Forever)) // under the new session
+		synctest.Wait() // until there is a new session
+		again := w.begin(w.gates[1], w.request("", lock.Forever))
 		again.waits()
 		w.release(w.gates[1], "", true)
 		again.acquired()

@@ -29,25 +29,31 @@ const (
 // swapDone takes the store's answer to the swap in flight: res counts if err is
 // nil, and notApplied says what err means. It reports whether the swap is
 // settled; if not, it has to be sent again (see needsFence).
-func (c *core) swapDone(res SwapResult, err error, notApplied bool, ended func(SessionID) bool) (settled bool) {
+func (c *core) swapDone(res SwapResult, err error, notApplied bool) (settled bool) {
 	f := c.flight
 	switch {
 	case err == nil && res.Applied && f.blocking:
 		// The old record stands at a new revision, so no attempt can be applied.
 		c.rec.resolve(res.Entry.Revision)
 		c.rev = res.Entry.Revision
+		f.found = refused
 		c.notApplied(false)
-		c.settled(nil, false, ended)
+		c.settled(nil, false)
 		return true
 	case err == nil && res.Applied:
+		f.found = applied
 		c.land(res.Entry.Revision)
-		c.settled(nil, false, ended)
+		c.settled(nil, false)
+		return true
+	case err == nil && res.Entry.Revision == 0 && f.expect != 0 && f.doubt:
+		c.abandon() // the record is gone, and what it told with it
+		c.settled(nil, false)
 		return true
 	case err == nil:
-		return c.refusedWith(res.Entry, c.linear, ended)
+		return c.refusedWith(res.Entry, c.linear)
 	case notApplied && !f.doubt:
 		c.notApplied(false)
-		c.settled(nil, false, ended)
+		c.settled(nil, false)
 		return true
 	case !notApplied:
 		f.doubt, f.fenced = true, false
@@ -55,7 +61,7 @@ func (c *core) swapDone(res SwapResult, err error, notApplied bool, ended func(S
 		// It cannot be sent again, and must be kept from being applied late.
 		f.blocking, f.value, f.keys = true, c.rec.encode(), nil
 	}
-	return c.judgeNews(ended)
+	return c.judgeNews()
 }
 
 // needsFence reports whether the session must be fenced before the swap in
@@ -67,14 +73,14 @@ func (c *core) fenceDone() { c.flight.fenced = true }
 
 // readDone takes a record that was read for the requests, or to settle a swap
 // in doubt. It reports whether nothing is in flight any more.
-func (c *core) readDone(e Entry, requests []*request, ended func(SessionID) bool) (settled bool, err error) {
+func (c *core) readDone(e Entry, requests []*request) (settled bool, err error) {
 	if f := c.flight; f != nil {
-		if c.judge(f, e, ended) == proves {
-			return c.judgeNews(ended), nil
+		if c.judge(f, e) == proves {
+			return c.judgeNews(), nil
 		}
-		return c.refusedWith(e, c.linear, ended), nil
+		return c.refusedWith(e, c.linear), nil
 	}
-	err = c.learn(e, c.linear, ended)
+	err = c.learn(e, c.linear)
 	for _, r := range requests {
 		if c.linear || e.Revision == 0 && r.kind == valueRequest {
 			r.confirmed = true
@@ -85,15 +91,18 @@ func (c *core) readDone(e Entry, requests []*request, ended func(SessionID) bool
 
 // refusedWith takes the record that the store has instead of the one that the
 // swap in flight expects. Current says that it is as new as the swap.
-func (c *core) refusedWith(e Entry, current bool, ended func(SessionID) bool) (settled bool) {
+func (c *core) refusedWith(e Entry, current bool) (settled bool) {
 	f := c.flight
 	v := refused
-	if f.doubt {
-		v = c.judge(f, e, ended)
+	// Where reads may be old a refusal may be, too: that of a server which does not
+	// decide any more, while another one applied the swap. The record tells.
+	if f.doubt || !c.linear && c.judge(f, e) == applied {
+		v = c.judge(f, e)
+		f.found = v
 	}
 	switch v {
 	case proves:
-		return c.judgeNews(ended)
+		return c.judgeNews()
 	case applied:
 		c.landUnseen(e)
 	case refused:
@@ -101,7 +110,7 @@ func (c *core) refusedWith(e Entry, current bool, ended func(SessionID) bool) (s
 	case undecidable:
 		c.abandon()
 	}
-	c.settled(&e, current, ended)
+	c.settled(&e, current)
 	if c.known && c.rev == f.expect {
 		c.forget() // the store has another one, whatever it has just shown
 	}
@@ -109,7 +118,7 @@ func (c *core) refusedWith(e Entry, current bool, ended func(SessionID) bool) (s
 }
 
 // judge says what a record, perhaps an old one, tells about a swap in doubt.
-func (c *core) judge(f *flight, e Entry, ended func(SessionID) bool) verdict {
+func (c *core) judge(f *flight, e Entry) verdict {
 	if e.Revision == 0 {
 		switch {
 		case !c.linear || f.expect == 0 && !f.fenced:
@@ -133,32 +142,32 @@ func (c *core) judge(f *flight, e Entry, ended func(SessionID) bool) verdict {
 		return proves
 	case number > 0 || f.expect == 0:
 		return refused
-	case rec.created == f.created && !ended(f.session):
+	case rec.created == f.created && len(rec.batches) < keptBatches: // no number was dropped yet
 		return refused
 	}
 	return undecidable
 }
 
 // judgeNews tries to settle a swap in doubt by a record that was followed.
-func (c *core) judgeNews(ended func(SessionID) bool) bool {
-	if c.news == nil || !c.flight.doubt || c.judge(c.flight, *c.news, ended) == proves {
+func (c *core) judgeNews() bool {
+	if c.news == nil || !c.flight.doubt || c.judge(c.flight, *c.news) == proves {
 		return false
 	}
-	return c.refusedWith(*c.news, false, ended)
+	return c.refusedWith(*c.news, false)
 }
 
 // settled ends the flight: what was learnt meanwhile counts now.
-func (c *core) settled(e *Entry, current bool, ended func(SessionID) bool) {
+func (c *core) settled(e *Entry, current bool) {
 	news := c.news
 	c.flight, c.news = nil, nil
 	if c.known {
-		c.resolveWaiters(ended)
+		c.resolveWaiters()
 	}
 	if e != nil {
-		_ = c.learn(*e, current, ended) // an error has answered the requests
+		_ = c.learn(*e, current) // an error has answered the requests
 	}
 	if news != nil {
-		_ = c.learn(*news, false, ended)
+		_ = c.learn(*news, false)
 	}
 }
 
@@ -206,6 +215,9 @@ func (c *core) deliver(rec *record) {
 				continue
 			}
 			c.enqueue(r, o.run, rec.generation())
+			if r.placed != nil {
+				r.placed(rec.waiting())
+			}
 			continue
 		}
 		c.answered(o, rec)
@@ -272,6 +284,7 @@ func (c *core) notApplied(confirmed bool) {
 
 // abandon answers the requests of a flight that cannot be settled.
 func (c *core) abandon() {
+	c.flight.found = undecidable
 	for _, o := range c.flight.outcomes {
 		r := o.request
 		if r.phase == queued {

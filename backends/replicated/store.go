@@ -21,8 +21,15 @@ import (
 type Store interface {
 	// Swap makes s.Value the record of s.Key if the record's revision is
 	// s.Expect, in one step. If it is another, Swap changes nothing and returns
-	// the record that the store has; where Linearizable is false that may be an
-	// old one.
+	// the record that the store has.
+	//
+	// Where Linearizable is false the returned record may be an old one, though
+	// newer than s.Expect, and the refusal itself may be false: the swap may have
+	// been applied, and then the record is the one that it made or a later one. A
+	// record that does not come from this swap proves that the swap was not
+	// applied. (Of a create it does not if the record was just forgotten; that is
+	// left open, as with Session.Fence.) That there is no record, where s.Expect
+	// is not 0, proves that the expected one is gone for good.
 	//
 	// The error tells what is known: [ErrNotApplied] in the sense of errors.Is
 	// means that the swap did not happen and never will. With any other error
@@ -62,10 +69,23 @@ type Store interface {
 	// when Close has returned.
 	Follow(ctx context.Context, key string, notify func(Event))
 
+	// Records calls yield with the records that there are, in no order, until
+	// yield returns false. It reads a part at a time, whatever their number. Each
+	// is as it was at some moment since the call, or before if Linearizable is
+	// false; one that changes meanwhile may come again later, and one that changes
+	// all the while be missed. The error is that of a read that failed, after which
+	// nothing is yielded any more.
+	Records(ctx context.Context, yield func(key string, e Entry) bool) error
+
 	// OpenSession starts a session: a new identity, which the store keeps
 	// alive until it is ended, or until the store has not heard of it for
-	// SessionTTL.
-	OpenSession(ctx context.Context) (Session, error)
+	// SessionTTL. The description is at most [MaxDescriptionLength] bytes, and
+	// for Sessions only.
+	OpenSession(ctx context.Context, description string) (Session, error)
+
+	// Sessions lists the sessions that have not ended, in no order. It may be as
+	// late, and as wrong, as SessionEnded.
+	Sessions(ctx context.Context) ([]SessionInfo, error)
 
 	// SessionTTL is how long a session lives after the store last heard of it;
 	// it may be longer, for example when the store elects a leader.
@@ -110,6 +130,9 @@ type Store interface {
 // MaxKeyLength is the greatest length of a key in bytes.
 const MaxKeyLength = 1200
 
+// MaxDescriptionLength is the greatest length of a session's description in bytes.
+const MaxDescriptionLength = 1024
+
 var (
 	// ErrNotApplied says that a swap did not happen and never will. The error
 	// that wraps it says why.
@@ -130,6 +153,12 @@ var (
 
 // SessionID identifies a session for all time. It is never zero.
 type SessionID uint64
+
+// SessionInfo is a session as others see it.
+type SessionInfo struct {
+	ID          SessionID
+	Description string // as it was opened with
+}
 
 // Session is a gateway's identity towards the others.
 type Session interface {
@@ -154,8 +183,8 @@ type Session interface {
 // Swap is a change of a record.
 type Swap struct {
 	Key     string
-	Expect  uint64 // the record's revision; 0: there is no record
-	Value   []byte // at most 64 KiB and a little
+	Expect  uint64 // the record's revision, as the store has told it; 0: there is no record
+	Value   []byte // at most 64 KiB and a little; two swaps of a key that differ have different ones
 	Session Session
 
 	// Expiring are keys that this swap, if applied, makes belong to the record.

@@ -3,7 +3,7 @@ package replicated
 import "slices"
 
 // The transitions of a record. They are pure: nothing here knows stores,
-// clocks or requests. Each keeps batches as they are.
+// clocks or requests. All but prune and numbered keep batches as they are.
 
 // endEra begins a new era of the anonymous slots. An era ends with each reset
 // and whenever the count falls to 0; a give-back of a grant of an ended era
@@ -20,7 +20,7 @@ func (r *record) takeAnonymous(now int64) {
 // revision. The returned pointer is good until the next change of holders.
 func (r *record) takeNamed(name string, index uint64, now int64) *holder {
 	r.taken(now)
-	r.holders = append(r.holders, holder{name: name, index: index})
+	r.holders = append(r.holders, holder{name: name, index: index, since: now})
 	return &r.holders[len(r.holders)-1]
 }
 
@@ -102,10 +102,10 @@ func (r *record) expire(key uint64) bool {
 
 // returnPlace drops a holder, and gives the place to those who shared it.
 func (r *record) returnPlace(h *holder) {
-	name, waits := h.name, h.waits
+	name, waits, since := h.name, h.waits, h.since
 	r.dropHolder(h)
 	if len(waits) > 0 {
-		t := ticket{hash: hashName(name), nameLength: len(name), waits: waits}
+		t := ticket{since: since, hash: hashName(name), nameLength: len(name), waits: waits}
 		r.queue = slices.Insert(r.queue, 0, t)
 	}
 }
@@ -120,13 +120,13 @@ func (r *record) reset() {
 
 // enqueueRun adds a place for a request without a name at the end. It returns
 // the run that the place is in: the last one, if it is the session's own.
-func (r *record) enqueueRun(s SessionID, run uint64) uint64 {
+func (r *record) enqueueRun(s SessionID, run uint64, since int64) uint64 {
 	if r.endsWithRunOf(s) {
 		last := &r.queue[len(r.queue)-1]
 		last.count++
 		return last.run
 	}
-	r.queue = append(r.queue, ticket{session: s, run: run, count: 1})
+	r.queue = append(r.queue, ticket{since: since, session: s, run: run, count: 1})
 	return run
 }
 
@@ -136,12 +136,12 @@ func (r *record) endsWithRunOf(s SessionID) bool {
 }
 
 // enqueueNamed adds a place for a holder at the end, or joins the one it has.
-func (r *record) enqueueNamed(s SessionID, name string, hash nameHash) {
+func (r *record) enqueueNamed(s SessionID, name string, hash nameHash, since int64) {
 	if i := r.namedTicket(hash); i >= 0 {
 		r.queue[i].waits = addSession(r.queue[i].waits, s)
 		return
 	}
-	r.queue = append(r.queue, ticket{hash: hash, nameLength: len(name), waits: []SessionID{s}})
+	r.queue = append(r.queue, ticket{since: since, hash: hash, nameLength: len(name), waits: []SessionID{s}})
 }
 
 // leaveRun takes places of a run out of the queue. Which of them leave is the
@@ -173,24 +173,23 @@ func (r *record) leaveNamed(s SessionID, hash nameHash, name string) {
 // identifies batches, stay. It reports whether anything changed.
 func (r *record) prune(ended func(SessionID) bool) bool {
 	changed := false
-	drop := func(waits []SessionID) []SessionID {
-		kept := slices.DeleteFunc(waits, ended)
-		changed = changed || len(kept) < len(waits)
-		return kept
-	}
-	r.queue = slices.DeleteFunc(r.queue, func(t ticket) bool {
-		if !t.named() {
-			changed = changed || ended(t.session)
-			return ended(t.session)
+	prunes := func(s SessionID) bool {
+		if !ended(s) {
+			return false
 		}
-		return false
-	})
+		changed = true
+		if i := slices.IndexFunc(r.batches, func(b batch) bool { return b.session == s }); i >= 0 {
+			r.batches[i].pruned = true
+		}
+		return true
+	}
+	r.queue = slices.DeleteFunc(r.queue, func(t ticket) bool { return !t.named() && prunes(t.session) })
 	for i := range r.queue {
-		r.queue[i].waits = drop(r.queue[i].waits)
+		r.queue[i].waits = slices.DeleteFunc(r.queue[i].waits, prunes)
 	}
 	r.queue = slices.DeleteFunc(r.queue, func(t ticket) bool { return t.named() && len(t.waits) == 0 })
 	for i := range r.holders {
-		r.holders[i].waits = drop(r.holders[i].waits)
+		r.holders[i].waits = slices.DeleteFunc(r.holders[i].waits, prunes)
 	}
 	return changed
 }
@@ -206,7 +205,7 @@ func (r *record) numbered(s SessionID, number uint64, ended func(SessionID) bool
 			i++
 		}
 	}
-	r.batches = append(r.batches, batch{s, number})
+	r.batches = append(r.batches, batch{session: s, number: number})
 }
 
 func addSession(list []SessionID, s SessionID) []SessionID {

@@ -75,6 +75,12 @@ func namedPlace(name string, waits ...SessionID) ticket {
 	return ticket{hash: hashName(name), nameLength: len(name), waits: waits}
 }
 
+// since dates a ticket.
+func since(at int64, t ticket) ticket {
+	t.since = at
+	return t
+}
+
 func isOneOf(list ...SessionID) func(SessionID) bool {
 	return func(s SessionID) bool { return slices.Contains(list, s) }
 }
@@ -89,7 +95,7 @@ func TestTakeMakesTheLockUsedAndBusySinceTheFirstSlot(t *testing.T) {
 		transition{
 			name: "the first, named", before: record{created: 7, fresh: true},
 			do:    doing(func(r *record) { r.takeNamed("a", 3, 100) }),
-			after: record{created: 7, busySince: 100, holders: []holder{{name: "a", index: 3}}},
+			after: record{created: 7, busySince: 100, holders: []holder{{name: "a", index: 3, since: 100}}},
 		},
 		transition{
 			name: "more", before: record{anonymous: 1, busySince: 50},
@@ -99,7 +105,7 @@ func TestTakeMakesTheLockUsedAndBusySinceTheFirstSlot(t *testing.T) {
 				h.answers = 1
 				r.takeNamed("b", 1, 120)
 			}),
-			after: record{anonymous: 2, busySince: 50, holders: []holder{{name: "a", answers: 1}, {name: "b", index: 1}}},
+			after: record{anonymous: 2, busySince: 50, holders: []holder{{name: "a", answers: 1, since: 110}, {name: "b", index: 1, since: 120}}},
 		},
 	)
 }
@@ -216,11 +222,11 @@ func TestGiveBackNamedWithdrawsOneAnswer(t *testing.T) {
 func TestSharedPlaceReturnsToTheHead(t *testing.T) {
 	rest := []ticket{{session: 1, run: 5, count: 2}, namedPlace("b", 1)}
 	before := record{anonymous: 1, busySince: 5, queue: rest, holders: []holder{
-		{name: "a", token: 9, answers: 1, expiring: 77, ttl: time.Second, waits: []SessionID{2, 3}}, {name: "c", token: 10, answers: 1},
+		{name: "a", token: 9, answers: 1, since: 600, expiring: 77, ttl: time.Second, waits: []SessionID{2, 3}}, {name: "c", token: 10, answers: 1},
 	}}
 	after := record{
 		anonymous: 1, busySince: 5, holders: before.holders[1:],
-		queue: []ticket{namedPlace("a", 2, 3), rest[0], rest[1]},
+		queue: []ticket{since(600, namedPlace("a", 2, 3)), rest[0], rest[1]},
 	}
 	checkTransitions(t,
 		transition{name: "given back", before: before, do: func(r *record) any { return r.giveBackNamed("a", 9) }, want: true, after: after},

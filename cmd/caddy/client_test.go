@@ -77,12 +77,12 @@ func (s *server) expect(path, body string) {
 	}
 }
 
-// expectProblem sends a request that must be refused, and not wait.
-func (s *server) expectProblem(path string, status int, detail string) {
+// expectRefusal sends a request that must get 503, and not wait.
+func (s *server) expectRefusal(path, detail string) {
 	s.t.Helper()
 	a := s.get(path)
-	if a.status != status || a.header.Get("Content-Type") != "application/problem+json" || !strings.Contains(a.body, detail) {
-		s.t.Fatalf("GET %s: %d %s, want a problem %d with %q", path, a.status, a.body, status, detail)
+	if a.status != http.StatusServiceUnavailable || a.header.Get("Content-Type") != "application/problem+json" || !strings.Contains(a.body, detail) {
+		s.t.Fatalf("GET %s: %d %s, want a problem 503 with %q", path, a.status, a.body, detail)
 	}
 }
 

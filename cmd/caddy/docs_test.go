@@ -72,6 +72,7 @@ func snippets(t *testing.T) []snippet {
 // runs.
 func TestDocumentationIsTrue(t *testing.T) {
 	t.Setenv("LOCKS", "of-the-environment")
+	t.Setenv("LOCKS_HASH_KEY", "of-the-environment")
 	s := startServer(t, onlySite, nil)
 	for _, sn := range snippets(t) {
 		switch {
@@ -114,7 +115,10 @@ func TestDocumentationIsTrue(t *testing.T) {
 }
 
 // changing is what differs in the output of each run.
-var changing = regexp.MustCompile(`("token":|"expiresInMs":|[Rr]etry-[Aa]fter: |[Dd]ate: )[^,}\r\n]*`)
+var changing = regexp.MustCompile(`("token":|"expiresInMs":|"[a-z]*[sS]ince":|[Rr]etry-[Aa]fter: |[Dd]ate: )[^,}\r\n]*`)
+
+// changingCell is what differs in a table: ages, tokens, and the width of columns.
+var changingCell = regexp.MustCompile(`(  +)(\d+(\.\d+)?(ms|s|m|h)\S*|\d{16}|-)?`)
 
 // expectSession runs the commands of a console session, the lines that begin
 // with a dollar, and compares what they print with what follows them.
@@ -123,7 +127,11 @@ func (s *server) expectSession(sn snippet) {
 	for block := range strings.SplitSeq(strings.TrimPrefix(sn.text, "$ "), "\n$ ") {
 		command, want, _ := strings.Cut(block, "\n")
 		ctx, cancel := context.WithTimeout(context.Background(), soon)
-		script := exec.CommandContext(ctx, "bash", "-c", strings.ReplaceAll(command, "http://localhost:8080", "http://"+s.site))
+		script := exec.CommandContext(ctx, "bash", "-c", strings.NewReplacer(
+			"http://localhost:8080", "http://"+s.site,
+			"http://localhost:2019", "http://"+s.admin,
+			"caddy lock-gateway", binary+" lock-gateway --address "+s.admin,
+		).Replace(command))
 		// What the command leaves in the background must not keep the output open.
 		script.WaitDelay = time.Second
 		script.Env = append(os.Environ(), "CURL_HOME="+s.dir)
@@ -140,7 +148,7 @@ func (s *server) expectSession(sn snippet) {
 }
 
 func tidy(output string) string {
-	output = strings.ReplaceAll(output, "\r", "")
+	output = changingCell.ReplaceAllString(strings.ReplaceAll(output, "\r", ""), "  …")
 	return strings.TrimSpace(changing.ReplaceAllString(output, "$1…"))
 }
 

@@ -269,8 +269,8 @@ http://SITE {
 			if now := s.state("1/b"); len(now.Holders) != 1 || now.Holders[0] != held.Holders[0] {
 				t.Errorf("the named slot reads %+v, before %+v", now, held)
 			}
-			s.expectProblem("/v1/1/d/acquire", http.StatusServiceUnavailable, "max_locks 3")
-			s.expectProblem("/v1/1/a/acquire?"+forLong, http.StatusServiceUnavailable, "max_waiters 2")
+			s.expectRefusal("/v1/1/d/acquire", "max_locks 3")
+			s.expectRefusal("/v1/1/a/acquire?"+forLong, "max_waiters 2")
 		})
 	}
 

@@ -1,8 +1,12 @@
 package gatewaytest
 
 import (
+	"context"
+	"io"
 	"net"
+	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -18,6 +22,7 @@ type Gateway struct {
 	dir     string
 	config  string // the block of lock_gateway
 	address string
+	admin   string // the address of its administration API
 	process *process.Process
 }
 
@@ -29,7 +34,7 @@ func Start(t testing.TB, name, config string) *Gateway {
 	// Between finding a free address and taking it, somebody else may take it.
 	const attempts = 5
 	for range attempts {
-		g.address = process.FreeAddress(t)
+		g.address, g.admin = process.FreeAddress(t), process.FreeAddress(t)
 		g.Client = NewClient(g.address)
 		if g.start(t) {
 			return g
@@ -69,6 +74,9 @@ func (g *Gateway) Stop(t testing.TB) {
 	g.process.Terminate(t)
 }
 
+// Configure gives the gateway another config, with which it is started next.
+func (g *Gateway) Configure(config string) { g.config = config }
+
 // Restart starts the gateway again, on the same address, after it ended.
 func (g *Gateway) Restart(t testing.TB) {
 	t.Helper()
@@ -85,12 +93,48 @@ func (g *Gateway) Output(t testing.TB) string {
 	return g.process.Output(t)
 }
 
+// Metrics returns what the gateway tells Prometheus.
+func (g *Gateway) Metrics(t testing.TB) []byte {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), process.Soon)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+g.admin+"/metrics", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := g.http.Do(req)
+	if err != nil {
+		t.Fatalf("%s: %v", g.name, err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	text, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode != http.StatusOK {
+		t.Fatalf("%s: /metrics answered %d %s (%v)", g.name, res.StatusCode, text, err)
+	}
+	return text
+}
+
+// Inspect runs caddy lock-gateway, which asks the gateway, and returns what it prints.
+func (g *Gateway) Inspect(t testing.TB, args ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), process.Soon)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, Build(t), append([]string{"lock-gateway", "--address", g.admin}, args...)...)
+	cmd.Env = []string{"HOME=" + g.dir}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: caddy lock-gateway %v: %v\n%s", g.name, args, err, out)
+	}
+	return string(out)
+}
+
 // start starts the process. It reports whether it came to listen.
 func (g *Gateway) start(t testing.TB) bool {
 	t.Helper()
 	path := filepath.Join(g.dir, "Caddyfile")
-	config := strings.NewReplacer("SITE", g.address, "BLOCK", g.config).Replace(`{
-	admin off
+	config := strings.NewReplacer("ADMIN", g.admin, "SITE", g.address, "BLOCK", g.config).Replace(`{
+	admin ADMIN
+	persist_config off
 	default_bind 127.0.0.1
 }
 http://SITE {

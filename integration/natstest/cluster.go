@@ -16,6 +16,7 @@ import (
 
 	"github.com/lockgateway/lockgateway/integration/certificates"
 	"github.com/lockgateway/lockgateway/integration/process"
+	"github.com/lockgateway/lockgateway/integration/relay"
 )
 
 // Cluster is one server or several that keep the same data.
@@ -23,14 +24,21 @@ type Cluster struct {
 	// Certificates are the files for Options.TLS, otherwise empty.
 	Certificates certificates.Files
 
+	// Credentials is the file with those of the user for Options.Operator, otherwise
+	// empty.
+	Credentials string
+
 	// Seed is the file with the seed of the user for Options.Auth, otherwise empty.
 	Seed string
 
-	options Options
-	name    string
-	nkey    string // the public part of Seed
-	members []*Member
-	admin   *nats.Conn
+	options  Options
+	binary   string
+	name     string
+	nkey     string   // the public part of Seed
+	operator operator // for Options.Operator
+	members  []*Member
+	routes   map[[2]*Member]*relay.Relay // from the first to the second, for Options.Relayed
+	admin    *nats.Conn
 }
 
 // Start starts a single server.
@@ -43,12 +51,16 @@ func Start(t testing.TB, o Options) *Cluster {
 // at the test's end.
 func StartCluster(t testing.TB, n int, o Options) *Cluster {
 	t.Helper()
-	c := &Cluster{options: o, name: rand.Text()}
+	c := &Cluster{options: o, name: rand.Text(), binary: buildVersion(t, o.Version)}
 	if o.TLS {
 		c.Certificates = certificates.New(t)
 	}
 	if o.Auth {
 		c.makeSeed(t)
+	}
+	if o.Operator {
+		c.operator = newOperator(t, o)
+		c.Credentials = c.operator.user
 	}
 	// Between finding free addresses and taking them, somebody else may.
 	const attempts = 5
@@ -95,7 +107,11 @@ func (c *Cluster) start(t testing.TB, n int) bool {
 			dir:     t.TempDir(),
 			client:  process.FreeAddress(t),
 			route:   process.FreeAddress(t),
+			leaf:    process.FreeAddress(t),
 		})
+	}
+	if c.options.Relayed {
+		c.relayRoutes(t)
 	}
 	for _, m := range c.members {
 		m.start(t)
@@ -126,7 +142,7 @@ func (c *Cluster) awaitJetStream(t testing.TB) {
 	})
 }
 
-// Members returns the servers.
+// Members returns the servers. The tag of each is its name.
 func (c *Cluster) Members() []*Member { return c.members }
 
 // URLs returns those of all servers.
@@ -181,7 +197,7 @@ func (c *Cluster) StepDown(t testing.TB, stream string) {
 // JetStream returns what an operator uses.
 func (c *Cluster) JetStream(t testing.TB) jetstream.JetStream {
 	t.Helper()
-	js, err := jetstream.New(c.admin)
+	js, err := jetstream.New(c.admin, jetstream.WithDefaultTimeout(process.Soon))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,6 +222,12 @@ func (c *Cluster) Connect(t testing.TB) *nats.Conn {
 	}
 	if c.options.Auth {
 		options = append(options, nats.UserInfo(Root, RootPassword))
+	}
+	if c.options.Operator {
+		options = append(options, nats.UserCredentials(c.operator.root))
+	}
+	if c.options.Token != "" {
+		options = append(options, nats.Token(c.options.Token))
 	}
 	var conn *nats.Conn
 	process.Await(t, "a server takes a connection", func() (ok bool) {

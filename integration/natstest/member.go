@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lockgateway/lockgateway/integration/process"
 )
@@ -15,10 +16,10 @@ import (
 type Member struct {
 	Name string
 
-	cluster       *Cluster
-	dir           string
-	client, route string // addresses
-	process       *process.Process
+	cluster             *Cluster
+	dir                 string
+	client, route, leaf string // addresses
+	process             *process.Process
 }
 
 // Address is the host and port that clients connect to.
@@ -65,18 +66,22 @@ func (m *Member) start(t testing.TB) {
 	}
 	m.process = process.Start(t, process.Command{
 		Name: m.Name,
-		Path: Build(t),
+		Path: m.cluster.binary,
 		Args: []string{"--config", path},
 		Dir:  m.dir,
 		Env:  []string{"PATH=" + os.Getenv("PATH"), "HOME=" + m.dir},
 	})
 }
 
+// patience is how long a server waits for a handshake or a login, in seconds.
+const patience = int(process.Soon / time.Second)
+
 func (m *Member) config() string {
 	o := m.cluster.options
 	var c strings.Builder
 	write := func(format string, args ...any) { fmt.Fprintf(&c, format+"\n", args...) }
 	write("server_name: %q", m.Name)
+	write("server_tags: [%q]", m.Name)
 	write("listen: %q", m.client)
 	if !o.WithoutJetStream {
 		write("jetstream {")
@@ -89,29 +94,42 @@ func (m *Member) config() string {
 		}
 		write("}")
 	}
-	if len(m.cluster.members) > 1 {
+	if o.Domain != "" {
+		write("leafnodes { listen: %q }", m.leaf)
+	}
+	if o.Hub != nil {
+		write("leafnodes { remotes: [ { url: %q } ] }", "nats-leaf://"+o.Hub.members[0].leaf)
+	}
+	if others := m.cluster.Others(m); len(others) > 0 {
 		var routes []string
-		for _, other := range m.cluster.members {
-			routes = append(routes, fmt.Sprintf("%q", "nats-route://"+other.route))
+		for _, other := range others {
+			routes = append(routes, "nats-route://"+m.cluster.route(m, other))
 		}
-		write("cluster { name: %q, listen: %q, routes: [%s], no_advertise: %t }", m.cluster.name, m.route, strings.Join(routes, ", "), o.NoAdvertise)
+		write("cluster {")
+		write("  name: %q, listen: %q, routes: %s, no_advertise: %t", m.cluster.name, m.route, quoted(routes), o.NoAdvertise)
+		if o.Relayed {
+			write("  advertise: %q", nowhere)
+		}
+		write("}")
 	}
 	if o.TLS {
 		f := m.cluster.Certificates
-		write("tls { cert_file: %q, key_file: %q, ca_file: %q, verify: true }", f.ServerCert, f.ServerKey, f.CA)
+		write("tls { cert_file: %q, key_file: %q, ca_file: %q, verify: true, timeout: %d }", f.ServerCert, f.ServerKey, f.CA, patience)
 	}
 	if o.Auth {
-		publish := []string{"$JS.API.STREAM.*.KV_" + o.Bucket, "$JS.API.STREAM.MSG.GET.KV_" + o.Bucket}
-		if !o.ReadOnly {
-			publish = append(publish, "$KV."+o.Bucket+".>")
-		}
-		may := fmt.Sprintf(`permissions: { publish: ["%s"], subscribe: [%q, "_INBOX.>"] }`,
-			strings.Join(publish, `", "`), "lockgateway."+o.Bucket+".>")
-		write("authorization { users: [")
+		publish, subscribe := o.subjects()
+		may := fmt.Sprintf("permissions: { publish: %s, subscribe: %s }", quoted(publish), quoted(subscribe))
+		write("authorization { timeout: %d, users: [", patience)
 		write("  { user: %q, password: %q }", Root, RootPassword)
 		write("  { user: %q, password: %q, %s }", User, UserPassword, may)
 		write("  { nkey: %q, %s }", m.cluster.nkey, may)
 		write("] }")
+	}
+	if o.Operator {
+		m.cluster.operator.write(write)
+	}
+	if o.Token != "" {
+		write("authorization { timeout: %d, token: %q }", patience, o.Token)
 	}
 	return c.String()
 }

@@ -114,7 +114,7 @@ func TestServersAskForCertificatesAndPasswords(t *testing.T) {
 		{"seed", []nats.Option{tls, seed}, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			conn, err := nats.Connect(c.Members()[0].URL(), test.options...)
+			conn, err := nats.Connect(c.Members()[0].URL(), append(test.options, nats.Timeout(process.Soon))...)
 			if (err == nil) != test.ok {
 				t.Errorf("connecting gave the error %v", err)
 			}

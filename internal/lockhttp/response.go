@@ -84,6 +84,11 @@ func WriteReleased(w http.ResponseWriter, released bool) {
 // WriteReset answers a reset.
 func WriteReset(w http.ResponseWriter) { writeBody(w, resetBody) }
 
+// WriteHealthy answers 200 to the question whether the process is live or ready.
+func WriteHealthy(w http.ResponseWriter, question string) {
+	writeBody(w, encode(map[string]bool{question: true}))
+}
+
 // WriteValue answers a value request.
 func WriteValue(w http.ResponseWriter, v lock.Value, detail bool) {
 	switch {

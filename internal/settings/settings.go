@@ -1,6 +1,6 @@
-// Package settings reads the values of Caddyfile settings, for the handler and
-// the modules of all backends alike. Its errors name the file, the line and the
-// setting.
+// Package settings is what the settings of the handler and of the modules of all
+// backends have in common: how a Caddyfile has them, their placeholders, TLS, and what
+// may be wrong with them. Errors name the setting, and of a Caddyfile the line.
 package settings
 
 import (
@@ -10,18 +10,6 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 )
 
-// Given are the settings of a block that were read so far.
-type Given map[string]bool
-
-// Once returns an error if the setting that d is at was read before.
-func (g Given) Once(d *caddyfile.Dispenser) error {
-	if g[d.Val()] {
-		return d.Errf("%s is given twice", d.Val())
-	}
-	g[d.Val()] = true
-	return nil
-}
-
 // Text reads the one value of the setting that d is at, which must not be empty.
 func Text(d *caddyfile.Dispenser) (string, error) {
 	name := d.Val()
@@ -30,6 +18,14 @@ func Text(d *caddyfile.Dispenser) (string, error) {
 		return "", d.Errf("%s takes one value", name)
 	}
 	return value, nil
+}
+
+// NoArgument refuses an argument of a setting that has none.
+func NoArgument(d *caddyfile.Dispenser) error {
+	if d.NextArg() {
+		return d.ArgErr()
+	}
+	return nil
 }
 
 // Duration reads a positive duration.

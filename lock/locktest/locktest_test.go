@@ -16,6 +16,7 @@ import (
 
 func TestNaiveBackendConforms(t *testing.T) {
 	Run(t, func(*testing.T) lock.Backend { return newNaive(sound) })
+	RunInspector(t, func(*testing.T) Inspected { return newNaive(sound) })
 }
 
 // The suite must hold for backends a network away.
@@ -63,6 +64,7 @@ func (b slow) Reset(ctx context.Context, k lock.Key) error {
 
 // Each wrong backend must be caught, by the promise that it breaks.
 func TestBrokenBackendsAreCaught(t *testing.T) {
+	all := concat(promises, inspectPromises)
 	for _, c := range []struct {
 		fault  fault
 		breaks []string
@@ -95,11 +97,20 @@ func TestBrokenBackendsAreCaught(t *testing.T) {
 		{drainGrants, []string{"DrainEndsWaitingOnly"}},
 		{ignoresWaitersLimit, []string{"WaitersLimit"}},
 		{forgetsToTime, []string{"TimeOutAnswersNotAcquired"}},
+		{listsIdle, []string{"LocksListsWhatIsHeldOrAwaited"}},
+		{leavesOutAwaited, []string{"LocksListsWhatIsHeldOrAwaited"}},
+		{listsOn, []string{"LocksEndsWithItsContext"}},
+		{sortsQueue, []string{"InspectTellsHoldersAndQueue"}},
+		{countsLast, []string{"HeadsAreDatedAnew"}},
+		{datesNoHead, []string{"HeadsAreDatedAnew"}},
+		{countsGone, []string{"SummaryCountsTheAwaited"}},
+		{agesLocks, []string{"HoldsAreOfSlots"}},
+		{knowsNobody, []string{"GatewaysKnowThemselves"}},
 	} {
 		for _, name := range c.breaks {
 			t.Run(fmt.Sprintf("%s/%s", c.fault, name), func(t *testing.T) {
 				t.Parallel()
-				i := slices.IndexFunc(promises, func(p promise) bool { return p.name == name })
+				i := slices.IndexFunc(all, func(p promise) bool { return p.name == name })
 				if i < 0 {
 					t.Fatalf("there is no promise %s", name)
 				}
@@ -111,13 +122,13 @@ func TestBrokenBackendsAreCaught(t *testing.T) {
 				failure := ""
 				for range attempts {
 					if failure == "" {
-						failure = failureOf(t, promises[i], func() lock.Backend { return newNaive(c.fault) })
+						failure = failureOf(t, all[i], func() lock.Backend { return newNaive(c.fault) })
 					}
 				}
 				if failure == "" {
 					t.Fatalf("a backend that %s passes %s", c.fault, name)
 				}
-				if !strings.Contains(failure, promises[i].text) {
+				if !strings.Contains(failure, all[i].text) {
 					t.Errorf("the failure does not say which promise is broken: %s", failure)
 				}
 				t.Log(failure)

@@ -53,6 +53,7 @@ type naive struct {
 	locks    map[string]*naiveLock
 	token    uint64
 	era      uint64
+	waited   int64 // how many ever waited, for the fault that counts them
 	draining bool
 	closed   bool
 }
@@ -63,18 +64,22 @@ type naiveLock struct {
 	era       uint64
 	holders   []*naiveHolder
 	queue     []*naivePlace
-	token     uint64 // the last one, for the fault that restarts them
+	token     uint64    // the last one, for the fault that restarts them
+	since     time.Time // when the first of the slots was taken
+	first     time.Time // when somebody waited first, for the fault that shows it
 }
 
 type naiveHolder struct {
 	name    string
 	token   uint64
+	since   time.Time
 	answers int
 	expires time.Time
 }
 
 type naivePlace struct {
 	holder   string
+	since    time.Time
 	requests []*naiveRequest
 }
 
@@ -166,8 +171,12 @@ func (b *naive) Acquire(ctx context.Context, req lock.AcquireRequest) (lock.Acqu
 			b.mu.Unlock()
 			return lock.AcquireResult{}, &lock.LimitError{Limit: "max_waiters", Max: req.MaxWaiters}
 		}
-		place = &naivePlace{holder: req.Holder}
+		place = &naivePlace{holder: req.Holder, since: r.begun}
 		l.queue = append(l.queue, place)
+		b.waited++
+		if l.first.IsZero() {
+			l.first = r.begun
+		}
 	}
 	place.requests = append(place.requests, r)
 	b.mu.Unlock()
@@ -214,6 +223,9 @@ func (b *naive) await(ctx context.Context, l *naiveLock, place *naivePlace, r *n
 // grant gives a slot to the requests of a place.
 func (b *naive) grant(l *naiveLock, p *naivePlace) {
 	res := lock.AcquireResult{Acquired: true}
+	if l.held() == 0 {
+		l.since = time.Now()
+	}
 	if p.holder == "" {
 		if l.anonymous <= 0 {
 			b.era++
@@ -229,7 +241,7 @@ func (b *naive) grant(l *naiveLock, p *naivePlace) {
 		if *token++; b.fault == repeatsToken && l.held() > 0 {
 			*token--
 		}
-		h := &naiveHolder{name: p.holder, token: *token, answers: len(p.requests)}
+		h := &naiveHolder{name: p.holder, token: *token, since: time.Now(), answers: len(p.requests)}
 		l.holders = append(l.holders, h)
 		for _, r := range p.requests {
 			ttl := r.TTL
@@ -313,6 +325,15 @@ func (b *naive) handOnNow(l *naiveLock) {
 		l.queue = slices.Delete(l.queue, i, i+1)
 		b.grant(l, p)
 	}
+}
+
+func (b *naive) Ready() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.draining {
+		return lock.ErrClosing
+	}
+	return nil
 }
 
 func (b *naive) GiveBack(_ context.Context, req lock.AcquireRequest, res lock.AcquireResult) error {

@@ -121,7 +121,7 @@ var ttlPromises = []promise{
 	}},
 	{"OldTTLDoesNotEndANewSlot", "the TTL of a slot that was released ends nothing, least of all the holder's next slot", func(s *subject) {
 		k := s.key("1")
-		a := s.take(withTTL(named(k, "a"), shortTTL), 1)
+		a := s.take(withTTL(named(k, "a"), 4*shortTTL), 1)
 		s.release(k, "a", true)
 		s.take(named(k, "a"), 1)
 		b := named(k, "b")

@@ -28,7 +28,7 @@ const (
 // handler and backends are what a full build must have.
 var (
 	handler  = "http.handlers.lock_gateway"
-	backends = []string{"http.lock_gateway.backends.memory", "http.lock_gateway.backends.etcd", "http.lock_gateway.backends.nats"}
+	backends = []string{"http.lock_gateway.backends.memory", "http.lock_gateway.backends.etcd", "http.lock_gateway.backends.nats", "http.lock_gateway.backends.nats.embedded"}
 )
 
 // The manifest is the list of what a full build contains; the root package must

@@ -46,7 +46,7 @@ func open(t *testing.T, c *hostile.Cluster) *gateway {
 
 func openSession(t *testing.T, s replicated.Store) replicated.Session {
 	t.Helper()
-	session, err := s.OpenSession(t.Context())
+	session, err := s.OpenSession(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
 	}

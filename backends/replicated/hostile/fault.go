@@ -31,6 +31,10 @@ type Faults struct {
 	// loose clusters only.
 	Stale float64
 
+	// FalseRefusal is the chance that a swap which is applied is answered as refused,
+	// by a server that does not decide any more. It strikes loose clusters only.
+	FalseRefusal float64
+
 	SessionLoss float64       // the chance of each swap that its session ends as it arrives
 	SessionLie  float64       // the chance that SessionEnded says the opposite
 	DoneLate    time.Duration // from the end of a session until Session.Done says so
@@ -51,24 +55,25 @@ type Faults struct {
 // Storm is some of every fault, for tests of everything at once.
 func Storm() Faults {
 	return Faults{
-		Delay:       5 * time.Millisecond,
-		Refuse:      0.03,
-		Lose:        0.03,
-		Late:        0.03,
-		DropReply:   0.05,
-		LateBy:      2 * time.Second,
-		Stale:       0.2,
-		SessionLoss: 0.002,
-		SessionLie:  0.02,
-		DoneLate:    time.Second,
-		EndLate:     5 * time.Second,
-		ExpireLate:  2 * time.Second,
-		EventDelay:  20 * time.Millisecond,
-		EventLoss:   0.05,
-		EventGap:    0.05,
-		EventDouble: 0.1,
-		Forget:      0.5,
-		ForgetAfter: 10 * time.Minute,
+		Delay:        5 * time.Millisecond,
+		Refuse:       0.03,
+		Lose:         0.03,
+		Late:         0.03,
+		DropReply:    0.05,
+		LateBy:       2 * time.Second,
+		Stale:        0.2,
+		FalseRefusal: 0.05,
+		SessionLoss:  0.002,
+		SessionLie:   0.02,
+		DoneLate:     time.Second,
+		EndLate:      5 * time.Second,
+		ExpireLate:   2 * time.Second,
+		EventDelay:   20 * time.Millisecond,
+		EventLoss:    0.05,
+		EventGap:     0.05,
+		EventDouble:  0.1,
+		Forget:       0.5,
+		ForgetAfter:  10 * time.Minute,
 	}
 }
 
@@ -110,24 +115,25 @@ type fate struct {
 	age         float64       // which of the old records, or how much less of what remains
 
 	// What the dice show for faults of some calls only; see befalls.
-	stale, lie, sessionLoss float64
+	stale, lie, sessionLoss, falseRefusal float64
 }
 
 // spared is the fate of a call that no fault befalls.
-var spared = fate{stale: 1, lie: 1, sessionLoss: 1}
+var spared = fate{stale: 1, lie: 1, sessionLoss: 1, falseRefusal: 1}
 
 // draw draws the fate of a call. The caller holds c.mu.
 func (c *Cluster) draw(dice *rand.Rand) fate {
 	f := fate{
-		there:       upTo(dice, c.faults.Delay),
-		back:        upTo(dice, c.faults.Delay),
-		doubt:       errReset,
-		arrives:     dice.Float64() < 0.5,
-		lateBy:      upTo(dice, c.faults.LateBy),
-		age:         dice.Float64(),
-		stale:       dice.Float64(),
-		lie:         dice.Float64(),
-		sessionLoss: dice.Float64(),
+		there:        upTo(dice, c.faults.Delay),
+		back:         upTo(dice, c.faults.Delay),
+		doubt:        errReset,
+		arrives:      dice.Float64() < 0.5,
+		lateBy:       upTo(dice, c.faults.LateBy),
+		age:          dice.Float64(),
+		stale:        dice.Float64(),
+		lie:          dice.Float64(),
+		sessionLoss:  dice.Float64(),
+		falseRefusal: dice.Float64(),
 	}
 	if dice.Float64() < 0.5 {
 		f.doubt = context.DeadlineExceeded

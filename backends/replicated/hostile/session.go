@@ -18,6 +18,7 @@ const sessionTTL = time.Second
 type session struct {
 	store *store
 	id    replicated.SessionID
+	text  string // its description
 	done  chan struct{}
 
 	// The following is guarded by cluster.mu.
@@ -29,11 +30,14 @@ type session struct {
 }
 
 // OpenSession implements replicated.Store.
-func (s *store) OpenSession(ctx context.Context) (replicated.Session, error) {
+func (s *store) OpenSession(ctx context.Context, description string) (replicated.Session, error) {
+	if len(description) > replicated.MaxDescriptionLength {
+		panic("hostile: a description is too long")
+	}
 	c := s.cluster
 	var n *session
 	err := s.call(ctx, func(fate) error {
-		n = &session{store: s, id: c.newSessionID(s), done: make(chan struct{}), kept: true}
+		n = &session{store: s, id: c.newSessionID(s), text: description, done: make(chan struct{}), kept: true}
 		c.sessions[n.id] = n
 		if s.cut || s.ended {
 			c.runOut(n)
@@ -76,6 +80,28 @@ func (s *store) SessionEnded(ctx context.Context, id replicated.SessionID) (ende
 		return false, fmt.Errorf("looking for session %x: %w", id, err)
 	}
 	return ended, nil
+}
+
+// Sessions implements replicated.Store. A lie leaves one out.
+func (s *store) Sessions(ctx context.Context) (list []replicated.SessionInfo, err error) {
+	c := s.cluster
+	err = s.call(ctx, func(f fate) error {
+		lie := c.befalls(f.lie, c.faults.SessionLie)
+		for _, n := range c.sessions {
+			switch {
+			case n.ended:
+			case lie:
+				lie = false
+			default:
+				list = append(list, replicated.SessionInfo{ID: n.id, Description: n.text})
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing the sessions: %w", err)
+	}
+	return list, nil
 }
 
 // EndSessions ends the sessions of one gateway, which may learn of it later.

@@ -76,7 +76,7 @@ func TestSessionOfAClosedStoreRunsOutLate(t *testing.T) {
 
 func TestSessionsThatNobodyHearsOfRunOut(t *testing.T) {
 	both(t, hostile.Faults{DropReply: 1}, func(t *testing.T, c *hostile.Cluster, g *gateway) {
-		if _, err := g.OpenSession(t.Context()); err == nil {
+		if _, err := g.OpenSession(t.Context(), ""); err == nil {
 			t.Fatal("the reply was not dropped")
 		}
 		if n := c.Counts().Sessions; n != 2 {

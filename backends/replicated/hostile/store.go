@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -36,6 +37,42 @@ func (s *store) Get(ctx context.Context, key string) (e replicated.Entry, err er
 		return replicated.Entry{}, fmt.Errorf("reading %q: %w", key, err)
 	}
 	return e, nil
+}
+
+// Records implements replicated.Store. It reads ten records at a time, in the order
+// of their keys, so that a key that was there all the time is not missed.
+func (s *store) Records(ctx context.Context, yield func(string, replicated.Entry) bool) error {
+	const atATime = 10
+	c := s.cluster
+	for after := ""; ; {
+		var keys []string
+		var entries []replicated.Entry
+		err := s.call(ctx, func(f fate) error {
+			for key := range c.records {
+				if key > after {
+					keys = append(keys, key)
+				}
+			}
+			slices.Sort(keys)
+			keys = keys[:min(len(keys), atATime)]
+			for _, key := range keys {
+				entries = append(entries, c.read(key, f))
+			}
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("listing the records: %w", err)
+		}
+		for i, key := range keys {
+			if entries[i].Revision != 0 && !yield(key, entries[i]) {
+				return nil
+			}
+			after = key
+		}
+		if len(keys) < atATime {
+			return nil
+		}
+	}
 }
 
 // Linearizable implements replicated.Store.

@@ -53,7 +53,7 @@ func (w *witness) client(s replicated.Store, n int) {
 		ctx, cancel := context.WithTimeout(w.t.Context(), 50*time.Millisecond)
 		if session == nil || isDone(session) {
 			var err error
-			if session, err = s.OpenSession(ctx); err != nil {
+			if session, err = s.OpenSession(ctx, ""); err != nil {
 				session = nil
 				cancel()
 				continue
@@ -84,7 +84,7 @@ func (w *witness) client(s replicated.Store, n int) {
 			case err == nil:
 				w.read(k, e, newest)
 				w.mu.Lock()
-				w.never[value] = true
+				w.never[value] = string(e.Value) != value // a refusal may be false, and its record then tells
 				w.mu.Unlock()
 			}
 		}

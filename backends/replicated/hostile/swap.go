@@ -118,7 +118,11 @@ func (c *Cluster) swap(r *request) (replicated.SwapResult, error) {
 	}
 	if c.records[r.Key].entry().Revision != r.Expect {
 		c.counts.Refused++
-		return replicated.SwapResult{Entry: c.read(r.Key, r.fate)}, nil
+		e := c.read(r.Key, r.fate)
+		if e.Revision <= r.Expect {
+			e = c.records[r.Key].entry()
+		}
+		return replicated.SwapResult{Entry: e}, nil
 	}
 	if err := c.putExpiring(r.Expiring); err != nil {
 		return replicated.SwapResult{}, notApplied(r.Swap, err)
@@ -127,6 +131,9 @@ func (c *Cluster) swap(r *request) (replicated.SwapResult, error) {
 	c.counts.Applied++
 	if r.Idle && c.befalls(r.store.dice.Float64(), c.faults.Forget) {
 		c.forgetLater(r)
+	}
+	if c.kind == Loose && c.befalls(r.fate.falseRefusal, c.faults.FalseRefusal) {
+		return replicated.SwapResult{Entry: c.records[r.Key].entry()}, nil
 	}
 	return replicated.SwapResult{Applied: true, Entry: replicated.Entry{Revision: c.revision}}, nil
 }

@@ -22,7 +22,9 @@ var contextPromises = []promise{
 				_, _ = g.Swap(gone, replicated.Swap{Key: key(), Value: []byte("a"), Session: g.session})
 			},
 			"Get":            func() { _, _ = g.Get(gone, key()) },
-			"OpenSession":    func() { _, _ = g.OpenSession(gone) },
+			"Records":        func() { _ = g.Records(gone, func(string, replicated.Entry) bool { return true }) },
+			"OpenSession":    func() { _, _ = g.OpenSession(gone, "") },
+			"Sessions":       func() { _, _ = g.Sessions(gone) },
 			"SessionEnded":   func() { _, _ = g.SessionEnded(gone, session.ID()) },
 			"NewExpiring":    func() { _, _ = g.NewExpiring(gone, time.Hour) },
 			"Restart":        func() { _ = g.Restart(gone, x) },

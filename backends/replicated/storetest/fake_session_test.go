@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/lockgateway/lockgateway/backends/replicated"
@@ -13,12 +14,13 @@ const fakeSessionTTL = 200 * time.Millisecond
 type fakeSession struct {
 	b      *fake
 	id     replicated.SessionID
+	text   string
 	done   chan struct{}
 	ended  bool // guarded by b.mu, like the next
 	fenced bool
 }
 
-func (b *fake) OpenSession(ctx context.Context) (replicated.Session, error) {
+func (b *fake) OpenSession(ctx context.Context, description string) (replicated.Session, error) {
 	if err := b.context(ctx); err != nil {
 		return nil, err
 	}
@@ -27,7 +29,7 @@ func (b *fake) OpenSession(ctx context.Context) (replicated.Session, error) {
 	if b.lastID++; b.fault == repeatsSessionID {
 		b.lastID = 1
 	}
-	s := &fakeSession{b: b, id: replicated.SessionID(b.lastID), done: make(chan struct{})}
+	s := &fakeSession{b: b, id: replicated.SessionID(b.lastID), text: description, done: make(chan struct{})}
 	b.sessions[s.id] = s
 	b.opened = append(b.opened, s)
 	if b.fault == losesSessions {
@@ -49,6 +51,23 @@ func (b *fake) SessionEnded(ctx context.Context, id replicated.SessionID) (bool,
 	defer b.mu.Unlock()
 	s := b.sessions[id]
 	return s == nil || s.ended && b.fault != keepsEnded || b.fault == takesAllForEnded, nil
+}
+
+func (b *fake) Sessions(ctx context.Context) (list []replicated.SessionInfo, err error) {
+	if err := b.context(ctx); err != nil {
+		return nil, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, s := range b.sessions {
+		if !s.ended || b.fault == listsEnded {
+			list = append(list, replicated.SessionInfo{ID: s.id, Description: s.text})
+		}
+	}
+	if b.fault == listsOwn {
+		list = slices.DeleteFunc(list, func(i replicated.SessionInfo) bool { return b.sessions[i.ID].b != b })
+	}
+	return list, nil
 }
 
 func (s *fakeSession) runOut() {
@@ -94,6 +113,8 @@ func (s *fakeSession) Fence(ctx context.Context) error {
 	s.b.mu.Lock()
 	defer s.b.mu.Unlock()
 	switch {
+	case s.b.fault == forgetsDescription:
+		s.text = ""
 	case s.b.fault == failsFence:
 		return errors.New("no fence here")
 	case s.ended && s.b.fault != fencesEnded:

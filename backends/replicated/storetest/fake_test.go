@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"path"
+	"slices"
+	"sort"
 	"strings"
 	"sync"
 	"time"
@@ -161,6 +164,47 @@ func (b *fake) Get(ctx context.Context, key string) (replicated.Entry, error) {
 		return b.old[b.name(key)], nil
 	}
 	return b.records[b.name(key)], nil
+}
+
+// Records lists a few records at a time, in the order of their keys.
+func (b *fake) Records(ctx context.Context, yield func(string, replicated.Entry) bool) error {
+	b.mu.Lock()
+	begun := b.revision
+	b.mu.Unlock()
+	for after, total := "", 0; ; {
+		if err := b.context(ctx); err != nil {
+			return err
+		}
+		b.mu.Lock()
+		keys := slices.Sorted(maps.Keys(b.records))
+		b.mu.Unlock()
+		i := sort.SearchStrings(keys, after+"\x00")
+		keys = keys[i:min(len(keys), i+10)]
+		for _, k := range keys {
+			b.mu.Lock()
+			e := b.records[k]
+			if b.fault == listsOldRecords {
+				e = b.old[k]
+			}
+			b.mu.Unlock()
+			after = k
+			if b.fault == listsNames {
+				k = fmt.Sprintf("%q", k)
+			}
+			if b.fault == skipsChanging && e.Revision > begun {
+				continue
+			}
+			if e.Revision != 0 && !yield(k, e) && b.fault != listsOn {
+				return nil
+			}
+			if total++; b.fault == listsPage && total == 100 {
+				return nil
+			}
+		}
+		if len(keys) < 10 {
+			return nil
+		}
+	}
 }
 
 func (*fake) Linearizable() bool { return true }

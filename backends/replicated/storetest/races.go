@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/lockgateway/lockgateway/backends/replicated"
@@ -23,15 +24,14 @@ var racePromises = []promise{
 	{"CounterLosesNothing", "records change by swaps only, so that a counter of the swaps that were applied is right", func(s *subject) {
 		const each = 10
 		k := key()
-		e := s.create(s.gateway, k, "0")
+		e := s.create(s.gateway, k, "0 by nobody")
 		gateways := []*gateway{s.gateway, s.another()}
 		s.concurrently(4, func(s *subject, n int) {
 			e := e
 			for range each {
 				for s.ctx.Err() == nil {
-					count, err := strconv.Atoi(string(e.Value))
-					s.must("reading the counter", err)
-					next := []byte(strconv.Itoa(count + 1))
+					count := counted(s, e)
+					next := fmt.Appendf(nil, "%d by %d", count+1, n)
 					res := s.swap(gateways[n%2], replicated.Swap{Key: k, Expect: e.Revision, Value: next})
 					if res.Applied {
 						e = replicated.Entry{Value: next, Revision: res.Entry.Revision}
@@ -47,10 +47,20 @@ var racePromises = []promise{
 			s.eventually("the counter shows every swap", func() bool {
 				e, err := g.Get(s.ctx, k)
 				s.must("get", err)
-				return string(e.Value) == strconv.Itoa(4*each)
+				return counted(s, e) == 4*each
 			})
 		}
 	}},
+}
+
+// counted returns the number in a record of the counter. It has the writer's, too,
+// as no two swaps may have the same value.
+func counted(s *subject, e replicated.Entry) int {
+	s.Helper()
+	number, _, _ := strings.Cut(string(e.Value), " ")
+	count, err := strconv.Atoi(number)
+	s.must("reading the counter", err)
+	return count
 }
 
 // race lets swaps race for the record that start makes.

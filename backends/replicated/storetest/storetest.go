@@ -69,7 +69,7 @@ type promise struct {
 func promises(can ...Capability) (all []promise) {
 	lists := [][]promise{
 		recordPromises, keyPromises, racePromises, gatewayPromises, followPromises,
-		sessionPromises, expiringPromises, contextPromises, closePromises,
+		sessionPromises, listPromises, expiringPromises, contextPromises, closePromises,
 	}
 	for _, c := range can {
 		switch c {

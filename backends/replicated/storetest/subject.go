@@ -58,7 +58,7 @@ func (s *subject) another() *gateway {
 
 func (s *subject) openSession(g *gateway) replicated.Session {
 	s.Helper()
-	session, err := g.OpenSession(s.ctx)
+	session, err := g.OpenSession(s.ctx, "")
 	s.must("opening a session", err)
 	return session
 }

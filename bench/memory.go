@@ -8,11 +8,11 @@ import (
 	"text/tabwriter"
 	"time"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
 	"golang.org/x/sync/errgroup"
-
-	"github.com/lockgateway/lockgateway/backends/etcd"
 )
+
+// memoryOnly is a measurement that stores do not make unless asked.
+const memoryOnly = "memory"
 
 const (
 	onceClients = 64
@@ -21,17 +21,19 @@ const (
 	// lock: so few that it keeps something of all.
 	mostCached = 8_000
 
-	// databaseLeft is what counts as nothing, for each lock: pages that are less
-	// full than before.
-	databaseLeft = 1 // byte
+	// storeLeft is what counts as nothing, for each lock: pages of a store that are
+	// less full than before.
+	storeLeft = 1 // byte
 
 	// cacheLeft is what counts as nothing, for the gateway: its cache is bounded,
 	// and Go's maps keep the room that they once had.
 	cacheLeft = 1 << 20 // bytes
 
-	// recollection is how long it takes, from when etcd should have forgotten
-	// the last lock, until it has, and the gateway has forgotten it, too.
+	// recollection is how long it takes, from when the store should have forgotten
+	// the last lock, until it has, and the gateway has forgotten it, too; and
+	// forgetting is what it takes for each lock.
 	recollection = 5 * time.Minute
+	forgetting   = time.Millisecond
 )
 
 // forgetAfter is less than settings may say, and more than it takes to use so
@@ -43,14 +45,18 @@ func forgetAfter(locks int64) time.Duration {
 // onceMemory is what is in use at one moment.
 type onceMemory struct {
 	memory
-	database int64 // of the first etcd server, in bytes
-	records  int64
+	kept
+}
+
+// kept is what a store has of locks and all that belongs to them.
+type kept struct {
+	records int64
+	size    int64 // of the first server's data, in bytes
 }
 
 // measureOnce uses many locks once, and looks whether anything is left of
 // them when they were forgotten.
-func measureOnce(ctx context.Context, servers *etcdServers, locks int64) error {
-	client := servers.clients[0]
+func measureOnce(ctx context.Context, servers store, locks int64) error {
 	g, err := openGateway(ctx, servers, 0, forgetAfter(locks))
 	if err != nil {
 		return err
@@ -60,13 +66,8 @@ func measureOnce(ctx context.Context, servers *etcdServers, locks int64) error {
 		if err = servers.tidy(ctx); err != nil {
 			return m, err
 		}
-		records, err := client.Get(ctx, etcd.DefaultPrefix+"/", clientv3.WithPrefix(), clientv3.WithCountOnly())
-		if err != nil {
-			return m, err
-		}
-		sleep(ctx, time.Second) // until the compaction's own pages are free
-		m.database, err = inUse(ctx, client)
-		m.memory, m.records = ownMemory(), records.Count
+		m.kept, err = servers.kept(ctx)
+		m.memory = ownMemory()
 		return m, err
 	}
 	if err := useOnce(ctx, g, onceClients); err != nil { // to warm up
@@ -92,10 +93,10 @@ func measureOnce(ctx context.Context, servers *etcdServers, locks int64) error {
 		return err
 	}
 	if used.records-before.records < locks {
-		return fmt.Errorf("etcd forgot locks before all were used: it has %d records", used.records)
+		return fmt.Errorf("the store forgot locks before all were used: it has %d records", used.records)
 	}
 	begin, after := time.Now(), used
-	for !after.isAt(before, locks) && time.Since(begin) < forgetAfter(locks)+recollection && ctx.Err() == nil {
+	for !after.isAt(before, locks) && time.Since(begin) < forgetAfter(locks)+recollection+time.Duration(locks)*forgetting && ctx.Err() == nil {
 		sleep(ctx, 10*time.Second)
 		if after, err = measure(); err != nil {
 			return err
@@ -128,7 +129,7 @@ func useOnce(ctx context.Context, g *gateway, n int64) error {
 
 // isAt reports whether nothing is left of the locks, compared with before.
 func (m onceMemory) isAt(before onceMemory, locks int64) bool {
-	return m.records <= before.records && m.database <= before.database+databaseLeft*locks &&
+	return m.records <= before.records && m.size <= before.size+storeLeft*locks &&
 		m.heap <= before.heap+cacheLeft+heapLeft*locks && m.goroutines <= before.goroutines+routinesLeft
 }
 
@@ -146,26 +147,16 @@ func (r onceReport) print(took time.Duration) error {
 	row := func(name string, of func(onceMemory) int64) {
 		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t\n", name, of(r.before), of(r.cached), of(r.used), of(r.after))
 	}
-	row("keys in etcd", func(m onceMemory) int64 { return m.records })
-	row("etcd's database in use, bytes", func(m onceMemory) int64 { return m.database })
+	row("records in the store", func(m onceMemory) int64 { return m.records })
+	row("its data, bytes", func(m onceMemory) int64 { return m.size })
 	row("the gateway's heap, bytes", func(m onceMemory) int64 { return m.heap })
 	row("stacks, bytes", func(m onceMemory) int64 { return m.stacks })
 	row("goroutines", func(m onceMemory) int64 { return m.goroutines })
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	fmt.Printf("etcd's database, for each lock: %d bytes\n", (r.used.database-r.before.database)/r.locks)
+	fmt.Printf("data, for each lock: %d bytes\n", (r.used.size-r.before.size)/r.locks)
 	fmt.Printf("heap, for each lock that the gateway keeps: %d bytes\n", (r.cached.heap-r.before.heap)/r.few)
 	fmt.Printf("back to the start %v later: %s\n", took.Round(time.Second), verdict(r.after.isAt(r.before, r.locks)))
 	return nil
-}
-
-// inUse is the size of the database of the first member, without what is free
-// in its file.
-func inUse(ctx context.Context, client *clientv3.Client) (int64, error) {
-	status, err := client.Status(ctx, client.Endpoints()[0])
-	if err != nil {
-		return 0, err
-	}
-	return status.DbSizeInUse, nil
 }
