@@ -22,7 +22,7 @@ import (
 
 // soon bounds everything that takes well below a second where nothing hangs.
 // It tells a hang from a slow minute, and says nothing about speed.
-const soon = time.Minute
+const soon = 3 * time.Minute
 
 // binary is the path of the Caddy under test, built by TestMain.
 var binary string
@@ -81,6 +81,7 @@ type server struct {
 
 	admin, site, other string // addresses, in configs ADMIN, SITE and OTHER
 	more               map[string]string
+	env                []string // besides childEnv
 
 	process  *process
 	client   *http.Client
@@ -93,7 +94,13 @@ type server struct {
 // is gone at the test's end.
 func startServer(t *testing.T, config string, more map[string]string) *server {
 	t.Helper()
-	s := &server{t: t, dir: t.TempDir(), more: more}
+	return startServerIn(t, nil, config, more)
+}
+
+// startServerIn is startServer with variables in the environment.
+func startServerIn(t *testing.T, env []string, config string, more map[string]string) *server {
+	t.Helper()
+	s := &server{t: t, dir: t.TempDir(), more: more, env: env}
 	transport := &http.Transport{MaxIdleConnsPerHost: 16}
 	s.client = &http.Client{Transport: transport}
 	t.Cleanup(transport.CloseIdleConnections)
@@ -224,7 +231,7 @@ func (s *server) launch(args ...string) *process {
 	defer log.Close()
 	// Its end is the test's matter, not that of a context.
 	cmd := exec.Command(binary, args...)
-	cmd.Env = childEnv(s.dir)
+	cmd.Env = append(childEnv(s.dir), s.env...)
 	cmd.Dir = s.dir
 	cmd.Stdout, cmd.Stderr = log, log
 	dieWithTest(cmd)
@@ -290,7 +297,9 @@ func childEnv(home string) []string {
 		"XDG_DATA_HOME=" + filepath.Join(home, "data"),
 		"XDG_CONFIG_HOME=" + filepath.Join(home, "config"),
 		"PATH=" + os.Getenv("PATH"),
-		"LOCKS=" + os.Getenv("LOCKS"), // what a snippet of the documentation uses
+		// What snippets of the documentation use.
+		"LOCKS=" + os.Getenv("LOCKS"),
+		"LOCKS_HASH_KEY=" + os.Getenv("LOCKS_HASH_KEY"),
 	}
 }
 

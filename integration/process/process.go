@@ -16,7 +16,7 @@ import (
 // Soon bounds everything that takes well below a second, or a few seconds at
 // most, where nothing hangs. It tells a hang from a slow minute, and says
 // nothing about speed.
-const Soon = time.Minute
+const Soon = 3 * time.Minute
 
 // Command says what to run.
 type Command struct {

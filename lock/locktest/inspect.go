@@ -22,7 +22,7 @@ func RunInspector(t *testing.T, open func(t *testing.T) Inspected) {
 	for _, p := range inspectPromises {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
-			p.check(t, func() lock.Backend { return open(t) }, time.Minute)
+			p.check(t, func() lock.Backend { return open(t) }, 3*time.Minute)
 		})
 	}
 }

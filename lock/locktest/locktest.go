@@ -26,7 +26,7 @@ func Run(t *testing.T, open func(t *testing.T) lock.Backend) {
 	for _, p := range promises {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
-			p.check(t, func() lock.Backend { return open(t) }, time.Minute)
+			p.check(t, func() lock.Backend { return open(t) }, 3*time.Minute)
 		})
 	}
 }
