@@ -1,14 +1,13 @@
 package caddymodule
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/lockgateway/lockgateway/internal/adminapi"
 	"github.com/lockgateway/lockgateway/lock"
 )
 
@@ -31,56 +30,16 @@ func (*adminAPI) CaddyModule() caddy.ModuleInfo {
 	}
 }
 
-// adminPath is what the paths of its routes begin with.
-const adminPath = "/lock_gateway/"
-
 // Routes returns the routes below /lock_gateway/.
 func (*adminAPI) Routes() []caddy.AdminRoute {
 	return append(adminHealth(),
-		look("backends", func(*http.Request) (any, error) { return backendsJSON{Backends: openBackends()}, nil }),
-		look("gateways", onBackend(adminGateways)),
-		look("locks", onBackend(adminLocks)),
-		look("lock", onBackend(adminLock)),
-		change("reset", onBackend(adminReset)),
-		change("release", onBackend(adminRelease)),
+		adminapi.Look("backends", func(*http.Request) (any, error) { return backendsJSON{Backends: openBackends()}, nil }),
+		adminapi.Look("gateways", onBackend(adminGateways)),
+		adminapi.Look("locks", onBackend(adminLocks)),
+		adminapi.Look("lock", onBackend(adminLock)),
+		adminapi.Change("reset", onBackend(adminReset)),
+		adminapi.Change("release", onBackend(adminRelease)),
 	)
-}
-
-// look makes a route that changes nothing, change one that may.
-func look(name string, answer func(*http.Request) (any, error)) caddy.AdminRoute {
-	return adminRoute(name, "GET, POST", answer)
-}
-
-func change(name string, answer func(*http.Request) (any, error)) caddy.AdminRoute {
-	return adminRoute(name, "POST", answer)
-}
-
-// adminFormSize bounds the body of a request.
-const adminFormSize = 64 << 10
-
-func adminRoute(name, methods string, answer func(*http.Request) (any, error)) caddy.AdminRoute {
-	serve := func(w http.ResponseWriter, r *http.Request) error {
-		if r.Method != http.MethodPost && (r.Method != http.MethodGet || methods == "POST") {
-			w.Header().Set("Allow", methods)
-			return refusal(http.StatusMethodNotAllowed, "%s takes %s", adminPath+name, methods)
-		}
-		r.Body = http.MaxBytesReader(w, r.Body, adminFormSize)
-		if err := r.ParseForm(); err != nil {
-			return refusal(http.StatusBadRequest, "the parameters cannot be read: %w", err)
-		}
-		a, err := answer(r)
-		if err != nil {
-			return adminError(err)
-		}
-		w.Header().Set("Content-Type", "application/json")
-		w.Header().Set("Cache-Control", "no-store")
-		return json.NewEncoder(w).Encode(a)
-	}
-	return caddy.AdminRoute{Pattern: adminPath + name, Handler: caddy.AdminHandlerFunc(serve)}
-}
-
-func refusal(status int, format string, args ...any) error {
-	return caddy.APIError{HTTPStatus: status, Err: fmt.Errorf(format, args...)}
 }
 
 // adminError gives an error its status. Caddy logs it: what names a lock stays out.
@@ -93,11 +52,11 @@ func adminError(err error) error {
 	case errors.As(err, &api):
 		return api
 	case errors.As(err, &record):
-		return refusal(http.StatusServiceUnavailable, "the store's record of this lock cannot be read, and is left as it is: %w", record.Err)
+		return adminapi.Refuse(http.StatusServiceUnavailable, "the store's record of this lock cannot be read, and is left as it is: %w", record.Err)
 	case errors.Is(err, lock.ErrOutcomeUnknown):
-		return refusal(http.StatusGatewayTimeout, "%w", err)
+		return adminapi.Refuse(http.StatusGatewayTimeout, "%w", err)
 	case errors.Is(err, lock.ErrUnavailable), errors.Is(err, lock.ErrClosing):
-		return refusal(http.StatusServiceUnavailable, "%w", err)
+		return adminapi.Refuse(http.StatusServiceUnavailable, "%w", err)
 	}
 	return err
 }
@@ -106,12 +65,12 @@ func adminError(err error) error {
 func lockParameter(r *http.Request) (lock.Key, error) {
 	name := r.Form.Get("lock")
 	if name == "" {
-		return lock.Key{}, refusal(http.StatusBadRequest, "lock is missing: name one as maxValue/lockId")
+		return lock.Key{}, adminapi.Refuse(http.StatusBadRequest, "lock is missing: name one as maxValue/lockId")
 	}
 	key, err := lock.ParseKey(name)
 	if err != nil {
 		// Caddy logs this. The error itself may quote a part of the id.
-		return lock.Key{}, refusal(http.StatusBadRequest, "lock is not written as maxValue/lockId, such as 1/my-lock: a number from 1 on, a slash, and 1 to 256 characters")
+		return lock.Key{}, adminapi.Refuse(http.StatusBadRequest, "lock is not written as maxValue/lockId, such as 1/my-lock: a number from 1 on, a slash, and 1 to 256 characters")
 	}
 	return key, nil
 }
@@ -202,7 +161,7 @@ func adminRelease(r *http.Request, b *openBackend) (any, error) {
 	holder := r.Form.Get("holder")
 	if r.Form.Has("holder") {
 		if err := lock.CheckHolder(holder); err != nil {
-			return nil, refusal(http.StatusBadRequest, "holder: %w; leave it out to release a slot without a name", err)
+			return nil, adminapi.Refuse(http.StatusBadRequest, "holder: %w; leave it out to release a slot without a name", err)
 		}
 	}
 	released, err := b.instance.backend.Release(r.Context(), key, holder)

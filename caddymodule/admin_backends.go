@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lockgateway/lockgateway/internal/adminapi"
 	"github.com/lockgateway/lockgateway/lock"
 )
 
@@ -59,7 +60,7 @@ func openBackends() []*openBackend {
 func chooseBackend(wanted string) (*openBackend, error) {
 	all := openBackends()
 	if len(all) == 0 {
-		return nil, refusal(http.StatusNotFound, "no site of the config serves locks")
+		return nil, adminapi.Refuse(http.StatusNotFound, "no site of the config serves locks")
 	}
 	fitting := slices.DeleteFunc(slices.Clone(all), func(b *openBackend) bool {
 		return wanted != "" && wanted != b.ID && wanted != b.Module
@@ -74,15 +75,15 @@ func chooseBackend(wanted string) (*openBackend, error) {
 	is := strings.Join(ids, ", ")
 	switch {
 	case wanted == "":
-		return nil, refusal(http.StatusBadRequest, "several backends are open; name one as backend: %s", is)
+		return nil, adminapi.Refuse(http.StatusBadRequest, "several backends are open; name one as backend: %s", is)
 	case len(fitting) == 0:
-		return nil, refusal(http.StatusNotFound, "no open backend is called %.60q; there are: %s", wanted, is)
+		return nil, adminapi.Refuse(http.StatusNotFound, "no open backend is called %.60q; there are: %s", wanted, is)
 	}
-	return nil, refusal(http.StatusBadRequest, "several open backends are of the module %.60q; name one as backend: %s", wanted, is)
+	return nil, adminapi.Refuse(http.StatusBadRequest, "several open backends are of the module %.60q; name one as backend: %s", wanted, is)
 }
 
 // onBackend makes an answer out of one that is about a backend. The backend stays open
-// until it is given.
+// until it is given. Its errors get their status.
 func onBackend(answer func(*http.Request, *openBackend) (any, error)) func(*http.Request) (any, error) {
 	return func(r *http.Request) (a any, err error) {
 		b, err := chooseBackend(r.Form.Get("backend"))
@@ -90,13 +91,14 @@ func onBackend(answer func(*http.Request, *openBackend) (any, error)) func(*http
 			return nil, err
 		}
 		if !b.instance.enter() {
-			return nil, lock.ErrClosing
+			return nil, adminError(lock.ErrClosing)
 		}
 		defer func() {
 			if closing := b.instance.leave(); err == nil {
 				err = closing
 			}
 		}()
-		return answer(r, b)
+		a, err = answer(r, b)
+		return a, adminError(err)
 	}
 }

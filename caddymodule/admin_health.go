@@ -4,6 +4,8 @@ import (
 	"net/http"
 
 	"github.com/caddyserver/caddy/v2"
+
+	"github.com/lockgateway/lockgateway/internal/adminapi"
 )
 
 // adminHealth are the routes that tell whether the process is live, and whether every
@@ -11,7 +13,7 @@ import (
 func adminHealth() []caddy.AdminRoute {
 	route := func(question string, problem func() error) caddy.AdminRoute {
 		return caddy.AdminRoute{
-			Pattern: adminPath + "health/" + question,
+			Pattern: adminapi.Path + "health/" + question,
 			Handler: caddy.AdminHandlerFunc(func(w http.ResponseWriter, r *http.Request) error {
 				writeHealth(w, r, question, problem())
 				return nil

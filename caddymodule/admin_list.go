@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockgateway/lockgateway/internal/adminapi"
 	"github.com/lockgateway/lockgateway/lock"
 )
 
@@ -102,7 +103,7 @@ func parseListQuery(r *http.Request) (q listQuery, err error) {
 		q.idle = true
 		q.wanted = func(lock.State) bool { return true }
 	default:
-		return q, refusal(http.StatusBadRequest, "state %.40q: there are held, waiting and all; without it, those that are held or waited for are listed", state)
+		return q, adminapi.Refuse(http.StatusBadRequest, "state %.40q: there are held, waiting and all; without it, those that are held or waited for are listed", state)
 	}
 	byName := func(a, b lock.State) int { return cmp.Compare(a.Key.Name(), b.Key.Name()) }
 	switch sort := r.Form.Get("sort"); sort {
@@ -115,14 +116,14 @@ func parseListQuery(r *http.Request) (q listQuery, err error) {
 	case "queue":
 		q.order = func(a, b lock.State) int { return cmp.Or(cmp.Compare(b.Waiting, a.Waiting), byName(a, b)) }
 	default:
-		return q, refusal(http.StatusBadRequest, "sort %.40q: there are name, held (for longest) and queue (the longest)", sort)
+		return q, adminapi.Refuse(http.StatusBadRequest, "sort %.40q: there are name, held (for longest) and queue (the longest)", sort)
 	}
 	if q.after != "" && !q.byName {
-		return q, refusal(http.StatusBadRequest, "after goes with sort name only; for more of the others, raise limit")
+		return q, adminapi.Refuse(http.StatusBadRequest, "after goes with sort name only; for more of the others, raise limit")
 	}
 	if limit := r.Form.Get("limit"); limit != "" {
 		if q.limit, err = strconv.Atoi(limit); err != nil || q.limit < 1 || q.limit > mostListed {
-			return q, refusal(http.StatusBadRequest, "limit %.40q is not a number from 1 to %d", limit, mostListed)
+			return q, adminapi.Refuse(http.StatusBadRequest, "limit %.40q is not a number from 1 to %d", limit, mostListed)
 		}
 	}
 	return q, nil

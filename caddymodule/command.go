@@ -14,12 +14,14 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	"github.com/spf13/cobra"
+
+	"github.com/lockgateway/lockgateway/internal/adminapi"
 )
 
 func init() {
 	caddycmd.RegisterCommand(caddycmd.Command{
 		Name:  "lock-gateway",
-		Usage: "ls | show | reset | release | gateways | backends",
+		Usage: "ls | show | reset | release | gateways | backends | nodes | remove-node",
 		Short: "Looks into the locks of a running Caddy, and frees them",
 		Long: `
 Looks into the locks of a running Caddy, and frees them, through its admin API:
@@ -56,6 +58,14 @@ func addCommands(parent *cobra.Command) {
 	release.Flags().String("holder", "", "Frees the slot of this holder, and ends its waiting")
 	addCommand(parent, "gateways", "Lists the gateways that share the locks", cobra.NoArgs, commandGateways)
 	addCommand(parent, "backends", "Lists the backends that are open", cobra.NoArgs, commandBackends)
+
+	inCluster := []*cobra.Command{
+		addCommand(parent, "nodes", "Lists the nodes of a cluster of embedded NATS servers", cobra.NoArgs, commandNodes),
+		addCommand(parent, "remove-node <node>", "Makes a node that is gone for good count no more", cobra.ExactArgs(1), commandRemoveNode),
+	}
+	for _, cmd := range inCluster {
+		cmd.Flags().String("cluster", "", "The cluster's name (default: that of the only one)")
+	}
 }
 
 func addCommand(parent *cobra.Command, use, short string, args cobra.PositionalArgs, run func(*caller) error) *cobra.Command {
@@ -98,7 +108,7 @@ func (c *caller) call(path string, parameters url.Values, answer any) (printed b
 		parameters.Set("backend", backend)
 	}
 	form := http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}
-	res, err := caddycmd.AdminAPIRequest(c.address, http.MethodPost, adminPath+path, form, strings.NewReader(parameters.Encode()))
+	res, err := caddycmd.AdminAPIRequest(c.address, http.MethodPost, adminapi.Path+path, form, strings.NewReader(parameters.Encode()))
 	if err != nil {
 		return false, fmt.Errorf("asking Caddy at %s: %w", c.address, apiText(err))
 	}
@@ -208,4 +218,33 @@ func commandBackends(c *caller) error {
 		return err
 	}
 	return printBackends(c.out, a)
+}
+
+func commandNodes(c *caller) error {
+	var a adminapi.Nodes
+	printed, err := c.call(adminapi.NodesRoute, c.cluster(), &a)
+	if err != nil || printed {
+		return err
+	}
+	return printNodes(c.out, a)
+}
+
+func commandRemoveNode(c *caller) error {
+	parameters := c.cluster()
+	parameters.Set("node", c.flags.Arg(0))
+	var a adminapi.RemovedNode
+	printed, err := c.call(adminapi.RemoveNodeRoute, parameters, &a)
+	if err != nil || printed {
+		return err
+	}
+	_, err = fmt.Fprintln(c.out, "removed")
+	return err
+}
+
+func (c *caller) cluster() url.Values {
+	parameters := url.Values{}
+	if name := c.flags.String("cluster"); name != "" {
+		parameters.Set("cluster", name)
+	}
+	return parameters
 }

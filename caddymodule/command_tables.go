@@ -1,6 +1,7 @@
 package caddymodule
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strconv"
@@ -8,6 +9,8 @@ import (
 	"text/tabwriter"
 	"time"
 	"unicode"
+
+	"github.com/lockgateway/lockgateway/internal/adminapi"
 )
 
 // table prints rows of cells in columns.
@@ -189,4 +192,29 @@ func printBackends(out io.Writer, a backendsJSON) error {
 		rows = append(rows, []string{b.ID, visible(b.Data), ready})
 	}
 	return table(out, rows)
+}
+
+func printNodes(out io.Writer, a adminapi.Nodes) error {
+	rows := [][]string{{"NODE", "RUNS", "HAS ALL DATA", ""}}
+	for _, n := range a.Nodes {
+		var notes []string
+		if n.Leader {
+			notes = append(notes, "leads")
+		}
+		if n.Self {
+			notes = append(notes, "the one asked")
+		}
+		if n.Problem != "" {
+			notes = append(notes, n.Problem)
+		}
+		rows = append(rows, []string{cmp.Or(n.Node, n.ID), yesNo(n.Online), yesNo(n.Current), strings.Join(notes, "; ")})
+	}
+	return table(out, rows)
+}
+
+func yesNo(is bool) string {
+	if is {
+		return "yes"
+	}
+	return "no"
 }

@@ -85,6 +85,14 @@ func TestEmbeddedNodeIsReplacedAtAnotherAddress(t *testing.T) {
 	gateways[1].ExpectTaken(t, "1/held", "")
 }
 
+// addTwo makes five nodes of three.
+func (e *embeddedNodes) addTwo(t *testing.T) {
+	t.Helper()
+	for range 2 {
+		e.addresses, e.dirs = append(e.addresses, process.FreeAddress(t)), append(e.dirs, t.TempDir())
+	}
+}
+
 // Two nodes join three, and serve as these do.
 func TestEmbeddedClusterGrowsToFive(t *testing.T) {
 	t.Parallel()
@@ -92,9 +100,7 @@ func TestEmbeddedClusterGrowsToFive(t *testing.T) {
 	gateways := nodes.startAll(t, quick)
 	gateways[0].Take(t, "1/held", "")
 	load := startLoad(t, gateways...)
-	for range 2 {
-		nodes.addresses, nodes.dirs = append(nodes.addresses, process.FreeAddress(t)), append(nodes.dirs, t.TempDir())
-	}
+	nodes.addTwo(t)
 	for node := 3; node < 5; node++ {
 		gateways = append(gateways, nodes.start(t, node, quick))
 		awaitServing(t, gateways[node])
@@ -110,6 +116,65 @@ func TestEmbeddedClusterGrowsToFive(t *testing.T) {
 		load.expectRecovery(t)
 	}
 	load.stop(t)
+}
+
+// Two of five nodes leave for good. Those that stay get what they had, and do not miss
+// them.
+func TestEmbeddedClusterShrinksToThree(t *testing.T) {
+	t.Parallel()
+	nodes := newEmbeddedNodes(t)
+	nodes.addTwo(t)
+	gateways := nodes.startAll(t, quick)
+	gateways[0].Take(t, "1/held", "")
+	load := startLoad(t, gateways[:3]...)
+	for node := 4; node > 2; node-- {
+		name := fmt.Sprintf("node-%d", node+1)
+		process.Await(t, name+" is known, and not removed as it runs", func() bool {
+			return refusesToRemove(t, gateways[0], name, "the node runs")
+		})
+		gateways[node].Stop(t)
+		process.Await(t, name+" is removed", func() bool {
+			out, err := gateways[0].TryInspect(t, "remove-node", name)
+			return err == nil && out == "removed\n"
+		})
+		if !refusesToRemove(t, gateways[1], name, "no such node") {
+			t.Errorf("%s can be removed twice", name)
+		}
+	}
+	load.expectRecovery(t)
+	nodes.addresses, nodes.dirs = nodes.addresses[:3], nodes.dirs[:3]
+	nodes.restartOneByOne(t, load, gateways[:3])
+	load.stop(t)
+	load = startLoad(t, gateways[:3]...)
+	for i, g := range gateways[:3] {
+		g.ExpectTaken(t, "1/held", "")
+		g.Kill(t)
+		load.expectProgress(t)
+		if i == 0 {
+			process.Await(t, "no node is removed from three", func() bool {
+				return refusesToRemove(t, gateways[1], "node-1", "only 3 nodes")
+			})
+		}
+		g.Restart(t)
+		load.expectRecovery(t)
+		awaitCurrent(t, g, fmt.Sprintf("node-%d", i+1))
+	}
+	load.stop(t)
+	list := gateways[0].Inspect(t, "nodes")
+	if rows := strings.Split(strings.TrimSpace(list), "\n"); len(rows) != 4 || strings.Count(list, "leads") != 1 || strings.Count(list, "the one asked") != 1 {
+		t.Errorf("the nodes are\n%s", list)
+	}
+}
+
+// refusesToRemove has a node removed, which must not work. It reports whether the reason
+// is as given: while the nodes elect a leader, it is another.
+func refusesToRemove(t *testing.T, g *gatewaytest.Gateway, node, why string) bool {
+	t.Helper()
+	out, err := g.TryInspect(t, "remove-node", node)
+	if err == nil {
+		t.Fatalf("%s was removed", node)
+	}
+	return strings.Contains(out, why)
 }
 
 // A copy of the folder is a backup, if the process is stopped meanwhile.

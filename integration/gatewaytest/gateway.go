@@ -117,15 +117,22 @@ func (g *Gateway) Metrics(t testing.TB) []byte {
 // Inspect runs caddy lock-gateway, which asks the gateway, and returns what it prints.
 func (g *Gateway) Inspect(t testing.TB, args ...string) string {
 	t.Helper()
+	out, err := g.TryInspect(t, args...)
+	if err != nil {
+		t.Fatalf("%s: caddy lock-gateway %v: %v\n%s", g.name, args, err, out)
+	}
+	return out
+}
+
+// TryInspect is Inspect where the command may fail.
+func (g *Gateway) TryInspect(t testing.TB, args ...string) (string, error) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), process.Soon)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, Build(t), append([]string{"lock-gateway", "--address", g.admin}, args...)...)
 	cmd.Env = []string{"HOME=" + g.dir}
 	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%s: caddy lock-gateway %v: %v\n%s", g.name, args, err, out)
-	}
-	return string(out)
+	return string(out), err
 }
 
 // start starts the process. It reports whether it came to listen.

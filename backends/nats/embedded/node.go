@@ -176,6 +176,9 @@ func (n *node) launch() (*server.Server, *serverLog, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	if p, ok := o.CustomClientAuthentication.(*inProcessOnly); ok {
+		p.server = s
+	}
 	s.SetLoggerV2(log, false, false, false)
 	s.Start()
 	select {

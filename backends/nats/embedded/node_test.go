@@ -72,18 +72,25 @@ func TestConformance(t *testing.T) {
 	locktest.Run(t, func(t *testing.T) lock.Backend { return open(t, n) })
 }
 
-// And through each of three nodes, of which two do not lead.
-func TestConformanceOfACluster(t *testing.T) {
+// testCluster is three nodes in this process.
+type testCluster struct {
+	nodes  []*node
+	unused string // an address that is free
+}
+
+// startCluster starts them. They end with the test.
+func startCluster(t *testing.T) testCluster {
+	t.Helper()
 	var (
-		routes    []string
+		addresses []string
 		listeners []net.Listener
 	)
-	for range 3 {
+	for range 4 {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
 		}
-		routes = append(routes, l.Addr().String())
+		addresses = append(addresses, l.Addr().String())
 		listeners = append(listeners, l)
 	}
 	for _, l := range listeners { // all at once, so that no port is given twice
@@ -91,13 +98,19 @@ func TestConformanceOfACluster(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	var nodes []*node
-	for i, address := range routes {
-		nodes = append(nodes, startNode(t, serverSettings{
+	c := testCluster{unused: addresses[3]}
+	for i, address := range addresses[:3] {
+		c.nodes = append(c.nodes, startNode(t, serverSettings{
 			dir: t.TempDir(), given: true, syncInterval: time.Minute,
-			cluster: &Cluster{Name: "test", Node: fmt.Sprint("node-", i), Listen: address, Routes: routes},
+			cluster: &Cluster{Name: "test", Node: fmt.Sprint("node-", i), Listen: address, Routes: addresses[:3]},
 		}))
 	}
+	return c
+}
+
+// And through each of three nodes, of which two do not lead.
+func TestConformanceOfACluster(t *testing.T) {
+	nodes := startCluster(t).nodes
 	var next atomic.Int64
 	locktest.Run(t, func(t *testing.T) lock.Backend { return open(t, nodes[int(next.Add(1))%len(nodes)]) })
 }
