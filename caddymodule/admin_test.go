@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"github.com/lockgateway/lockgateway/internal/testaddr"
 )
 
 // admin is the administration API of the Caddy in this process.
@@ -20,14 +22,14 @@ type admin struct {
 // its directives.
 func serveWithAdmin(t *testing.T, directives ...string) (admin, []*site) {
 	t.Helper()
-	address := freeAddr(t)
+	address := testaddr.Free(t)
 	var (
 		text  strings.Builder
 		sites []*site
 	)
 	fmt.Fprintf(&text, "{\n admin %s\n persist_config off\n storage file_system %s\n log {\n level ERROR\n }\n}\n", address, t.TempDir())
 	for _, d := range directives {
-		addr := freeAddr(t)
+		addr := testaddr.Free(t)
 		text.WriteString(plainSite(addr, d))
 		sites = append(sites, newSite(t, addr))
 	}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
+
+	"github.com/lockgateway/lockgateway/internal/testaddr"
 )
 
 // handlerOf adapts a site with the directives and returns the handler's JSON.
@@ -140,7 +142,7 @@ func mustConfig(t *testing.T, text string) *caddy.Config {
 }
 
 func TestJSONConfigServes(t *testing.T) {
-	addr := freeAddr(t)
+	addr := testaddr.Free(t)
 	load(t, []byte(`{"logging":{"logs":{"default":{"level":"PANIC"}}},"admin":{"disabled":true,"config":{"persist":false}},"apps":{"http":{"servers":{"s":{"listen":["`+addr+`"],"routes":[{"handle":[
 		{"handler":"lock_gateway","max_wait":"50ms","max_waiters":5,"max_pending":5,
 		 "backend":{"module":"memory","name":"json","forget_after":"1h","max_locks":2}}]}]}}}}}`))
@@ -247,7 +249,7 @@ func TestMountedAnywhere(t *testing.T) {
 		"behind a reverse proxy": {"handle_path /locks/* {\nreverse_proxy {\nto 127.0.0.1:{$UPSTREAM}\n}\n}\nhandle {\nlock_gateway\n}", "/locks"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			addr := freeAddr(t)
+			addr := testaddr.Free(t)
 			t.Setenv("UPSTREAM", addr[strings.LastIndex(addr, ":")+1:])
 			load(t, config(t, "", plainSite(addr, c.directives)))
 			stopAtEnd(t)
@@ -283,7 +285,7 @@ func (s *site) wantRaw(target string, value int) {
 }
 
 func TestSitesShareLocksByName(t *testing.T) {
-	one, two, three, four := freeAddr(t), freeAddr(t), freeAddr(t), freeAddr(t)
+	one, two, three, four := testaddr.Free(t), testaddr.Free(t), testaddr.Free(t), testaddr.Free(t)
 	t.Setenv("LOCKS", "other")
 	load(t, config(t, "", plainSite(one, "lock_gateway {\n backend memory {\n max_locks 2\n}\n}")+
 		plainSite(two, "handle_path /elsewhere/* {\nlock_gateway\n}")+
@@ -307,15 +309,15 @@ func TestSitesShareLocksByName(t *testing.T) {
 }
 
 func TestContradictorySettingsOfOneNameAreRefused(t *testing.T) {
-	err := caddy.Load(config(t, "", plainSite(freeAddr(t), "lock_gateway {\n backend memory {\n max_locks 2\n}\n}")+
-		plainSite(freeAddr(t), "lock_gateway {\n backend memory {\n max_locks 3\n}\n}")), true)
+	err := caddy.Load(config(t, "", plainSite(testaddr.Free(t), "lock_gateway {\n backend memory {\n max_locks 2\n}\n}")+
+		plainSite(testaddr.Free(t), "lock_gateway {\n backend memory {\n max_locks 3\n}\n}")), true)
 	if err == nil || !strings.Contains(err.Error(), "different settings") || !strings.Contains(err.Error(), "default") {
 		t.Errorf("got the error %v; want one that names the settings", err)
 	}
 }
 
 func TestReloadDisturbsNobody(t *testing.T) {
-	addr := freeAddr(t)
+	addr := testaddr.Free(t)
 	load(t, config(t, "", plainSite(addr, "lock_gateway {\n max_wait 1h\n}")))
 	stopAtEnd(t)
 	s := newSite(t, addr)
@@ -354,7 +356,7 @@ func TestReloadDisturbsNobody(t *testing.T) {
 }
 
 func TestReloadAppliesTheNewSettings(t *testing.T) {
-	addr := freeAddr(t)
+	addr := testaddr.Free(t)
 	// Two handlers, the second of which takes what the first gives.
 	with := func(settings string) []byte {
 		return config(t, "", plainSite(addr, "handle_path /a/* {\n lock_gateway {\n backend memory {\n"+settings+"\n}\n}\n}\nlock_gateway"))
@@ -373,7 +375,7 @@ func TestReloadAppliesTheNewSettings(t *testing.T) {
 }
 
 func TestFailedReloadChangesNothing(t *testing.T) {
-	addr := freeAddr(t)
+	addr := testaddr.Free(t)
 	const settings = "lock_gateway {\n backend memory {\n max_locks 2\n}\n}"
 	load(t, config(t, "", plainSite(addr, settings)))
 	stopAtEnd(t)
@@ -406,7 +408,7 @@ func TestFailedReloadChangesNothing(t *testing.T) {
 }
 
 func TestReloadThatDropsTheBackendAnswersItsWaiters(t *testing.T) {
-	addr := freeAddr(t)
+	addr := testaddr.Free(t)
 	one := config(t, "", plainSite(addr, "lock_gateway {\n backend memory {\n name one\n}\n}"))
 	load(t, one)
 	stopAtEnd(t)
@@ -426,7 +428,7 @@ func TestReloadThatDropsTheBackendAnswersItsWaiters(t *testing.T) {
 }
 
 func TestStateOutlivesRequestsOfAClosedGeneration(t *testing.T) {
-	addr := freeAddr(t)
+	addr := testaddr.Free(t)
 	load(t, config(t, "", plainSite(addr, "lock_gateway")))
 	s := newSite(t, addr)
 	s.want("/v1/1/a/acquire", acquiredFirst)

@@ -20,6 +20,7 @@ import (
 	_ "github.com/caddyserver/caddy/v2/modules/standard"
 
 	_ "github.com/lockgateway/lockgateway/caddymodule"
+	"github.com/lockgateway/lockgateway/internal/testaddr"
 )
 
 // patience bounds events that happen at once on any machine that works.
@@ -57,7 +58,7 @@ func serve(t *testing.T, directives string) *site {
 
 func serveGlobal(t *testing.T, global, directives string) *site {
 	t.Helper()
-	addr := freeAddr(t)
+	addr := testaddr.Free(t)
 	load(t, config(t, global, plainSite(addr, directives)))
 	stopAtEnd(t)
 	return newSite(t, addr)
@@ -110,16 +111,6 @@ func load(t *testing.T, cfg []byte) {
 	if err := caddy.Load(cfg, true); err != nil {
 		t.Fatalf("loading: %v\n%s", err, cfg)
 	}
-}
-
-func freeAddr(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // answer is an HTTP response, read.

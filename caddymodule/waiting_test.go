@@ -23,6 +23,8 @@ import (
 
 	"github.com/quic-go/quic-go"
 	"github.com/quic-go/quic-go/http3"
+
+	"github.com/lockgateway/lockgateway/internal/testaddr"
 )
 
 const (
@@ -114,7 +116,7 @@ func TestTTLOverHTTP(t *testing.T) {
 // protocols are ways to reach one server.
 func protocols(t *testing.T) map[string]*site {
 	t.Helper()
-	plain, secure := freeAddr(t), freeAddr(t)
+	plain, secure := testaddr.Free(t), testaddr.Free(t)
 	_, port, _ := net.SplitHostPort(secure)
 	load(t, config(t, "servers {\n protocols h1 h2 h2c h3\n }",
 		plainSite(plain, "lock_gateway")+"https://localhost:"+port+" {\n bind 127.0.0.1\n tls "+certificate(t)+"\n lock_gateway\n}\n"))

@@ -14,6 +14,7 @@ import (
 
 	"github.com/lockgateway/lockgateway/integration/gatewaytest"
 	"github.com/lockgateway/lockgateway/integration/process"
+	"github.com/lockgateway/lockgateway/internal/testaddr"
 )
 
 // bareGateway is a gateway that may end by itself, or see another disk than others.
@@ -29,7 +30,7 @@ type bareGateway struct {
 func startBare(t *testing.T, dir string, mount []string, server ...string) *bareGateway {
 	t.Helper()
 	own := t.TempDir()
-	g := &bareGateway{address: process.FreeAddress(t), pidFile: filepath.Join(own, "pid")}
+	g := &bareGateway{address: testaddr.Free(t), pidFile: filepath.Join(own, "pid")}
 	g.Client = gatewaytest.NewClient(g.address)
 	config := filepath.Join(own, "Caddyfile")
 	text := fmt.Sprintf("{\n\tadmin off\n}\nhttp://%s {\n\tbind 127.0.0.1\n\tlock_gateway {\n%s\n\t}\n}\n",

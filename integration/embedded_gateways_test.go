@@ -9,8 +9,8 @@ import (
 
 	"github.com/lockgateway/lockgateway/integration/certificates"
 	"github.com/lockgateway/lockgateway/integration/gatewaytest"
-	"github.com/lockgateway/lockgateway/integration/process"
 	"github.com/lockgateway/lockgateway/integration/relay"
+	"github.com/lockgateway/lockgateway/internal/testaddr"
 )
 
 // embeddedBackend is the config of a gateway that runs its own server, with these
@@ -48,7 +48,7 @@ func newEmbeddedNodes(t *testing.T) *embeddedNodes {
 	t.Helper()
 	e := &embeddedNodes{secret: embeddedSecret}
 	for range 3 {
-		e.addresses = append(e.addresses, process.FreeAddress(t))
+		e.addresses = append(e.addresses, testaddr.Free(t))
 		e.dirs = append(e.dirs, t.TempDir())
 	}
 	return e

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lockgateway/lockgateway/integration/gatewaytest"
 	"github.com/lockgateway/lockgateway/integration/process"
+	"github.com/lockgateway/lockgateway/internal/testaddr"
 )
 
 // Nodes that come, go, and come back as somebody else.
@@ -74,7 +75,7 @@ func TestEmbeddedNodeIsReplacedAtAnotherAddress(t *testing.T) {
 	load := startLoad(t, gateways...)
 	gateways[2].Kill(t)
 	load.expectProgress(t)
-	nodes.addresses[2], nodes.dirs[2] = process.FreeAddress(t), t.TempDir()
+	nodes.addresses[2], nodes.dirs[2] = testaddr.Free(t), t.TempDir()
 	gateways[2].Configure(nodes.config(2, quick))
 	gateways[2].Restart(t)
 	awaitCurrent(t, gateways[2], "node-3")
@@ -89,7 +90,7 @@ func TestEmbeddedNodeIsReplacedAtAnotherAddress(t *testing.T) {
 func (e *embeddedNodes) addTwo(t *testing.T) {
 	t.Helper()
 	for range 2 {
-		e.addresses, e.dirs = append(e.addresses, process.FreeAddress(t)), append(e.dirs, t.TempDir())
+		e.addresses, e.dirs = append(e.addresses, testaddr.Free(t)), append(e.dirs, t.TempDir())
 	}
 }
 

@@ -12,11 +12,12 @@ import (
 	"github.com/lockgateway/lockgateway/integration/etcdtest"
 	"github.com/lockgateway/lockgateway/integration/process"
 	"github.com/lockgateway/lockgateway/integration/relay"
+	"github.com/lockgateway/lockgateway/internal/testaddr"
 )
 
 func TestEtcdStoreWithoutServerRefusesForCertain(t *testing.T) {
 	t.Parallel()
-	address := process.FreeAddress(t)
+	address := testaddr.Free(t)
 	s := openStore(t, storeOptions("http://"+address))
 	defer s.Close()
 	s.refusesFor("connection refused")

@@ -10,6 +10,7 @@ import (
 	"github.com/lockgateway/lockgateway/backends/replicated"
 	"github.com/lockgateway/lockgateway/integration/etcdtest"
 	"github.com/lockgateway/lockgateway/integration/process"
+	"github.com/lockgateway/lockgateway/internal/testaddr"
 )
 
 func TestEtcdStoreNoticesAnotherHistory(t *testing.T) {
@@ -79,7 +80,7 @@ type server struct {
 }
 
 func newServer(t *testing.T) *server {
-	return &server{t: t, dir: t.TempDir(), endpoint: "http://" + process.FreeAddress(t), peer: "http://" + process.FreeAddress(t)}
+	return &server{t: t, dir: t.TempDir(), endpoint: "http://" + testaddr.Free(t), peer: "http://" + testaddr.Free(t)}
 }
 
 func (s *server) start(data string) {

@@ -14,11 +14,12 @@ import (
 	"github.com/lockgateway/lockgateway/integration/natstest"
 	"github.com/lockgateway/lockgateway/integration/process"
 	"github.com/lockgateway/lockgateway/integration/relay"
+	"github.com/lockgateway/lockgateway/internal/testaddr"
 )
 
 func TestNATSStoreWithoutServerRefusesForCertain(t *testing.T) {
 	t.Parallel()
-	s := openNATS(t, natsOptions("nats://"+process.FreeAddress(t)))
+	s := openNATS(t, natsOptions("nats://"+testaddr.Free(t)))
 	defer s.Close()
 	s.refusesFor("connection refused")
 	ctx, cancel := context.WithTimeout(s.ctx, 300*time.Millisecond)

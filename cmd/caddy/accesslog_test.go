@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/lockgateway/lockgateway/internal/testaddr"
 )
 
 // The log filters that the documentation recommends.
@@ -58,7 +60,7 @@ http://OTHER {
 		{"mixed site", filterOfMixedSite, `"uri":"/page?query=1"`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			s := startServer(t, config, map[string]string{"FILTER": test.filter, "NOBODY": freeAddress(t)})
+			s := startServer(t, config, map[string]string{"FILTER": test.filter, "NOBODY": testaddr.Free(t)})
 			sendSecrets(s)
 			s.get("/page?query=1")
 			// A handler's error is in the default log, with its request.

@@ -12,12 +12,13 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/lockgateway/lockgateway/internal/testaddr"
 )
 
 // soon bounds everything that takes well below a second where nothing hangs.
@@ -121,7 +122,7 @@ func (s *server) start(config string) {
 	// Between finding a free port and taking it, somebody else may take it.
 	const attempts = 5
 	for range attempts {
-		s.admin, s.site, s.other = freeAddress(s.t), freeAddress(s.t), freeAddress(s.t)
+		s.admin, s.site, s.other = testaddr.Free(s.t), testaddr.Free(s.t), testaddr.Free(s.t)
 		s.process = s.launch("run", "--config", s.writeConfig("Caddyfile", config))
 		if s.awaitStart() {
 			return
@@ -300,28 +301,6 @@ func childEnv(home string) []string {
 		// What snippets of the documentation use.
 		"LOCKS=" + os.Getenv("LOCKS"),
 		"LOCKS_HASH_KEY=" + os.Getenv("LOCKS_HASH_KEY"),
-	}
-}
-
-var handedOut sync.Map // addresses that freeAddress has returned
-
-// freeAddress returns a loopback address that nobody listens on, never the same
-// one twice: Caddy shares ports with other Caddys, so that two on one port
-// would not even notice.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	for {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		address := l.Addr().String()
-		if err := l.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if _, twice := handedOut.LoadOrStore(address, true); !twice {
-			return address
-		}
 	}
 }
 

@@ -18,6 +18,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lockgateway/lockgateway/internal/testaddr"
 )
 
 // documented returns the block of docs/operations.md in a language that has a
@@ -91,7 +93,7 @@ func TestNginxInFront(t *testing.T) {
 	s := startServer(t, onlySite, nil)
 	c := newCutter(t)
 	c.forwardTo(s.site)
-	proxy, dir := freeAddress(t), t.TempDir()
+	proxy, dir := testaddr.Free(t), t.TempDir()
 	site := strings.NewReplacer("listen 80;", "listen "+proxy+";", "http://localhost:8080", "http://"+c.address()).
 		Replace(documented(t, "nginx", "proxy_pass"))
 	config := "daemon off;\nmaster_process off;\npid nginx.pid;\nerror_log stderr;\nevents {}\nhttp {\naccess_log off;\n" +
@@ -216,7 +218,7 @@ func authority(t *testing.T) certificates {
 
 func TestClientCertificates(t *testing.T) {
 	c := authority(t)
-	_, port, _ := net.SplitHostPort(freeAddress(t))
+	_, port, _ := net.SplitHostPort(testaddr.Free(t))
 	site := strings.Replace(documented(t, "caddyfile", "client_auth"), "locks.example.com {", "https://localhost:"+port+" {", 1)
 	s := startServer(t, strings.Replace(onlySite, "default_bind", "local_certs\n\tskip_install_trust\n\tauto_https disable_redirects\n\tdefault_bind", 1)+site,
 		map[string]string{authorityFile: c.file})

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lockgateway/lockgateway/integration/certificates"
 	"github.com/lockgateway/lockgateway/integration/process"
+	"github.com/lockgateway/lockgateway/internal/testaddr"
 )
 
 // Cluster is one server or several that keep the same data.
@@ -65,8 +66,8 @@ func (c *Cluster) start(t testing.TB, n int) bool {
 			Name:    fmt.Sprintf("etcd-%d", i+1),
 			cluster: c,
 			dir:     t.TempDir(),
-			client:  process.FreeAddress(t),
-			peer:    process.FreeAddress(t),
+			client:  testaddr.Free(t),
+			peer:    testaddr.Free(t),
 		})
 	}
 	for _, m := range c.members {

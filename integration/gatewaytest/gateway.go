@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/lockgateway/lockgateway/integration/process"
+	"github.com/lockgateway/lockgateway/internal/testaddr"
 )
 
 // Gateway is a Caddy process that serves locks.
@@ -34,7 +35,7 @@ func Start(t testing.TB, name, config string) *Gateway {
 	// Between finding a free address and taking it, somebody else may take it.
 	const attempts = 5
 	for range attempts {
-		g.address, g.admin = process.FreeAddress(t), process.FreeAddress(t)
+		g.address, g.admin = testaddr.Free(t), testaddr.Free(t)
 		g.Client = NewClient(g.address)
 		if g.start(t) {
 			return g

@@ -20,6 +20,7 @@ import (
 	"github.com/lockgateway/lockgateway/integration/etcdtest"
 	"github.com/lockgateway/lockgateway/integration/gatewaytest"
 	"github.com/lockgateway/lockgateway/integration/process"
+	"github.com/lockgateway/lockgateway/internal/testaddr"
 )
 
 const root = "../../"
@@ -41,7 +42,7 @@ func use(t *testing.T, g *gatewaytest.Gateway) {
 // lonelyNode starts a node of a cluster whose others do not come.
 func lonelyNode(t *testing.T) *gatewaytest.Gateway {
 	t.Helper()
-	own, others := process.FreeAddress(t), process.FreeAddress(t)+" "+process.FreeAddress(t)
+	own, others := testaddr.Free(t), testaddr.Free(t)+" "+testaddr.Free(t)
 	g := gatewaytest.Start(t, "node", "backend nats {\nembedded {\ncluster {\nnode lonely\nlisten "+own+"\nroutes "+own+" "+others+"\n}\n}\n}")
 	process.Await(t, "the server runs", func() bool {
 		return bytes.Contains(g.Metrics(t), []byte("lock_gateway_embedded_peers_connected"))

@@ -17,6 +17,7 @@ import (
 	"github.com/lockgateway/lockgateway/integration/certificates"
 	"github.com/lockgateway/lockgateway/integration/process"
 	"github.com/lockgateway/lockgateway/integration/relay"
+	"github.com/lockgateway/lockgateway/internal/testaddr"
 )
 
 // Cluster is one server or several that keep the same data.
@@ -105,9 +106,9 @@ func (c *Cluster) start(t testing.TB, n int) bool {
 			Name:    fmt.Sprintf("nats-%d", i+1),
 			cluster: c,
 			dir:     t.TempDir(),
-			client:  process.FreeAddress(t),
-			route:   process.FreeAddress(t),
-			leaf:    process.FreeAddress(t),
+			client:  testaddr.Free(t),
+			route:   testaddr.Free(t),
+			leaf:    testaddr.Free(t),
 		})
 	}
 	if c.options.Relayed {

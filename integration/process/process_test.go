@@ -1,7 +1,6 @@
 package process_test
 
 import (
-	"net"
 	"os"
 	"os/exec"
 	"strings"
@@ -56,21 +55,5 @@ func TestTerminateLetsTheProcessFinish(t *testing.T) {
 	p.Terminate(t)
 	if !strings.Contains(p.Output(t), "bye") {
 		t.Errorf("the output is %q", p.Output(t))
-	}
-}
-
-func TestFreeAddressIsFreeAndNeverTheSame(t *testing.T) {
-	seen := make(map[string]bool)
-	for range 50 {
-		address := process.FreeAddress(t)
-		if seen[address] {
-			t.Fatalf("%s was handed out twice", address)
-		}
-		seen[address] = true
-		listener, err := net.Listen("tcp", address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer listener.Close()
 	}
 }

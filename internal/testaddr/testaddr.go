@@ -1,4 +1,5 @@
-package process
+// Package testaddr finds addresses for the servers that tests start.
+package testaddr
 
 import (
 	"math/rand/v2"
@@ -8,13 +9,14 @@ import (
 	"testing"
 )
 
-var handedOut sync.Map // ports that FreeAddress has returned
+var handedOut sync.Map // ports that Free has returned
 
-// FreeAddress returns a loopback address that nobody listens on, never the same
-// one twice. Its port is not one of those that systems give to outgoing
-// connections, so that a server can be restarted on it. Another program may
-// take it all the same; whoever starts a server has to look.
-func FreeAddress(t testing.TB) string {
+// Free returns a loopback address that nobody listens on, never the same one twice.
+// Two servers would both listen on one, as Caddy lets its successor do, and answer for
+// each other. Its port is not one of those that systems give to outgoing connections, so
+// that a server can be restarted on it. Another program may take it all the same;
+// whoever starts a server has to look.
+func Free(t testing.TB) string {
 	t.Helper()
 	const first, end = 12000, 32000
 	for range 1000 {
