@@ -68,6 +68,30 @@ func TestNATSStoreLeavesNothingBehind(t *testing.T) {
 	}
 }
 
+// Where a user may not read pages, idle records are read one at a time.
+func TestNATSStoreForgetsWithoutPages(t *testing.T) {
+	t.Parallel()
+	cluster := natstest.Start(t, natstest.Options{Operator: true, Bucket: natsBucket})
+	o := natsOptions(cluster.URLs()...)
+	o.Credentials, o.ForgetAfter = cluster.Credentials, time.Second
+	s := openNATSSession(t, o)
+	s.create("used")
+	for i := range 20 {
+		s.apply(replicated.Swap{Key: fmt.Sprint("idle ", i), Value: []byte("a"), Idle: true})
+	}
+	process.Await(t, "the records are forgotten", func() bool {
+		for i := range 20 {
+			if s.get(fmt.Sprint("idle ", i)).Revision != 0 {
+				return false
+			}
+		}
+		return true
+	})
+	if s.get("used").Revision == 0 {
+		t.Error("a record that is used was forgotten")
+	}
+}
+
 // A record can be created over what stands for the one that was forgotten, and one
 // that is used again is not forgotten.
 func TestNATSStoreCreatesOverWhatWasForgotten(t *testing.T) {

@@ -15,7 +15,7 @@ const (
 	mostSweep       = 5 * time.Minute
 
 	// removals is how many records are removed at a time.
-	removals = 16
+	removals = 64
 )
 
 // sweepAll forgets idle records that were left alone for long, of this gateway or of
@@ -63,48 +63,57 @@ type sweep struct {
 }
 
 // sweep goes on where the last one ended, up to what was written not long enough
-// ago. If something fails the next sweep begins there.
+// ago. If something fails the next sweep begins there. A page of an old state does no
+// harm: a record that has changed is not removed, and comes again further on.
 func (s *Store) sweep(done sweep) sweep {
 	if epoch := s.history.now(); done.epoch != epoch || done.next == 0 {
 		done = sweep{epoch: epoch, next: 1}
 	}
 	before := s.clock.now().Add(-s.options.Load().ForgetAfter)
-	for s.ctx.Err() == nil {
-		from := done.next
+	for paged := true; s.ctx.Err() == nil; {
+		page := s.sweepPage(done.next, &paged)
+		if len(page) == 0 {
+			return done
+		}
+		next, ended := done.next, false
 		var idle []stored
-		for len(idle) < removals {
-			m, err := s.next(done.next)
-			if err != nil || m.sequence == 0 || m.time.After(before) {
-				if !s.forget(idle) {
-					done.next = from
-				}
-				return done
+		for _, m := range page {
+			if ended = m.time.After(before); ended {
+				break
 			}
-			done.next = m.sequence + 1
+			next = m.sequence + 1
 			if m.live() && m.header.Get(headerIdle) != "" {
 				idle = append(idle, m)
 			}
 		}
 		if !s.forget(idle) {
-			done.next = from
+			return done
+		}
+		if done.next = next; ended {
 			return done
 		}
 	}
 	return done
 }
 
-// next reads the first message from a sequence on, of whatever key: to find one of a
-// lock the server would look at all subjects that there are, each time.
-func (s *Store) next(sequence uint64) (stored, error) {
+// sweepPage reads messages from a sequence on, of whatever key: to find one of a lock
+// the server would look at all subjects that there are, each time. It returns none if
+// that fails, too.
+func (s *Store) sweepPage(from uint64, paged *bool) []stored {
 	ctx, cancel := context.WithTimeout(s.ctx, s.requestTimeout())
 	defer cancel()
-	return s.read(ctx, map[string]any{"seq": sequence, "next_by_subj": ">"})
+	page, err := s.nextPage(ctx, from, ">", paged)
+	if err != nil {
+		return nil
+	}
+	return page
 }
 
 // forget removes records, each if it has not changed, and reports whether all is
 // done that can be.
 func (s *Store) forget(idle []stored) bool {
 	var group errgroup.Group
+	group.SetLimit(removals)
 	for _, m := range idle {
 		group.Go(func() error {
 			ctx, cancel := context.WithTimeout(s.ctx, s.requestTimeout())

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -142,7 +143,11 @@ func (s *Store) page(ctx context.Context, from uint64, pattern string) ([]stored
 			return nil, fmt.Errorf("NATS: %s %s", status, answer.Header.Get("Description"))
 		}
 		m := stored{subject: answer.Header.Get("Nats-Subject"), data: answer.Data, header: answer.Header}
-		if m.sequence, err = strconv.ParseUint(answer.Header.Get(headerSequence), 10, 64); err != nil {
+		m.sequence, err = strconv.ParseUint(answer.Header.Get(headerSequence), 10, 64)
+		if err == nil {
+			m.time, err = time.Parse(time.RFC3339Nano, answer.Header.Get("Nats-Time-Stamp"))
+		}
+		if err != nil {
 			return nil, fmt.Errorf("NATS: an answer that cannot be read: %w", err)
 		}
 		page = append(page, m)
