@@ -209,7 +209,11 @@ func printNodes(out io.Writer, a adminapi.Nodes) error {
 		}
 		rows = append(rows, []string{cmp.Or(n.Node, n.ID), yesNo(n.Online), yesNo(n.Current), strings.Join(notes, "; ")})
 	}
-	return table(out, rows)
+	if err := table(out, rows); err != nil || a.Moving == "" {
+		return err
+	}
+	_, err := fmt.Fprintf(out, "the stream %s is not on all nodes yet that it is to be on\n", a.Moving)
+	return err
 }
 
 func yesNo(is bool) string {

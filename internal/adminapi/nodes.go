@@ -10,6 +10,9 @@ const (
 type Nodes struct {
 	Cluster string `json:"cluster"`
 	Nodes   []Node `json:"nodes"`
+
+	// Moving is a stream that is not on as many nodes as it is to be on.
+	Moving string `json:"moving,omitempty"`
 }
 
 // Node is one of them, as the one that leads sees it.

@@ -32,7 +32,11 @@ func (*adminAPI) Routes() []caddy.AdminRoute {
 		adminapi.Look(adminapi.NodesRoute, func(r *http.Request) (any, error) {
 			return onCluster(r, func(n *node) (any, error) {
 				list, err := n.members(r.Context())
-				return adminapi.Nodes{Cluster: n.settings.cluster.Name, Nodes: list}, err
+				if err != nil {
+					return nil, err
+				}
+				moving, err := n.moving(r.Context(), list, "")
+				return adminapi.Nodes{Cluster: n.settings.cluster.Name, Nodes: list, Moving: moving}, err
 			})
 		}),
 		adminapi.Change(adminapi.RemoveNodeRoute, func(r *http.Request) (any, error) {

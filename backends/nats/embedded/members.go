@@ -145,9 +145,12 @@ func (n *node) askHealth(ctx context.Context, list []adminapi.Node) (unheard map
 		}
 		if m := unheard[answer.Server.Name]; m != nil {
 			delete(unheard, answer.Server.Name)
-			m.Current, m.Problem = len(answer.Data.Errors) == 0, ""
+			m.Current, m.Problem = answer.Data.Status == "ok", ""
 			if !m.Current {
-				m.Problem = answer.Data.Errors[0].Error
+				m.Problem = cmp.Or(answer.Data.Error, "it is not well")
+				if len(answer.Data.Errors) > 0 {
+					m.Problem = answer.Data.Errors[0].Error
+				}
 			}
 		}
 		return len(unheard) == 0, nil
@@ -156,6 +159,56 @@ func (n *node) askHealth(ctx context.Context, list []adminapi.Node) (unheard map
 		err = nil
 	}
 	return unheard, err
+}
+
+// moving returns a stream that is not yet, or not any more, on as many nodes as it is to
+// be on, or "". Nodes are well already when a stream has yet to be given to one of them.
+// One node may be left out of account.
+func (n *node) moving(ctx context.Context, list []adminapi.Node, without string) (string, error) {
+	online, answered := 0, 0
+	for _, m := range list {
+		if m.Online {
+			online++
+		}
+	}
+	settled := make(map[string]bool)
+	request := server.JSzOptions{Accounts: true, Streams: true, Config: true}
+	err := n.ask(ctx, "$SYS.REQ.SERVER.PING.JSZ", request, func(data []byte) (bool, error) {
+		var answer struct {
+			Server server.ServerInfo `json:"server"`
+			Data   server.JSInfo     `json:"data"`
+		}
+		if err := json.Unmarshal(data, &answer); err != nil {
+			return false, err
+		}
+		for _, a := range answer.Data.AccountDetails {
+			for _, d := range a.Streams {
+				led := d.Cluster != nil && d.Cluster.Leader == answer.Server.Name // others do not know
+				settled[d.Name] = settled[d.Name] || led && isSettled(d, without)
+			}
+		}
+		answered++
+		return answered >= online, nil
+	})
+	if err != nil && (!errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil) {
+		return "", err
+	}
+	for name, is := range settled {
+		if !is {
+			return name, nil
+		}
+	}
+	return "", nil
+}
+
+// isSettled judges by what a stream's leader tells.
+func isSettled(d server.StreamDetail, without string) bool {
+	if d.Config == nil || d.Cluster.Desired != nil || len(d.Cluster.Replicas)+1 < d.Config.Replicas {
+		return false
+	}
+	return !slices.ContainsFunc(d.Cluster.Replicas, func(p *server.PeerInfo) bool {
+		return p.Peer != without && (!p.Current || p.Offline || p.Pending)
+	})
 }
 
 // remove makes a node that is gone count no more, and returns its name. What it kept is
@@ -178,6 +231,13 @@ func (n *node) remove(ctx context.Context, nameOrID string) (string, error) {
 		if i != at && !m.Current {
 			return "", fmt.Errorf("%w: node %s is not there or may be behind", errBehind, cmp.Or(m.Node, m.ID))
 		}
+	}
+	moving, err := n.moving(ctx, all, all[at].ID)
+	if err != nil {
+		return "", err
+	}
+	if moving != "" {
+		return "", fmt.Errorf("%w: the stream %s is not on all nodes yet that it is to be on", errBehind, moving)
 	}
 	var answer server.JSApiMetaServerRemoveResponse
 	request := server.JSApiMetaServerRemoveRequest{Peer: all[at].ID}
