@@ -61,8 +61,10 @@ func onCluster(r *http.Request, answer func(*node) (any, error)) (any, error) {
 		return a, nil
 	case errors.Is(err, errNotMember):
 		return nil, adminapi.Refuse(http.StatusNotFound, "node %.60q: %w", r.Form.Get("node"), err)
-	case errors.Is(err, errRunning), errors.Is(err, errFewNodes), errors.Is(err, errBehind):
+	case errors.Is(err, errRunning), errors.Is(err, errFewNodes), errors.Is(err, errBehind), errors.Is(err, errRefused):
 		return nil, adminapi.Refuse(http.StatusConflict, "%w", err)
+	case errors.Is(err, errUnknown):
+		return nil, adminapi.Refuse(http.StatusGatewayTimeout, "%w", err)
 	case errors.Is(err, errNoLeader), errors.Is(err, context.DeadlineExceeded):
 		return nil, adminapi.Refuse(http.StatusServiceUnavailable, "%w", err)
 	}

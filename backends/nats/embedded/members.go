@@ -32,6 +32,8 @@ var (
 	errNotMember = errors.New("the cluster has no such node")
 	errRunning   = errors.New("the node runs, and would join again: stop its Caddy first; that it is gone shows ten seconds later")
 	errFewNodes  = fmt.Errorf("the cluster has only %d nodes, and fewer could not miss one: replace this one instead, by one with its name", leastNodes)
+	errUnknown   = errors.New("whether the node was removed is not known; see which nodes there are")
+	errRefused   = errors.New("the node that leads refuses to remove it")
 	errBehind    = errors.New("the others must have all data first, or some could be lost")
 )
 
@@ -242,10 +244,10 @@ func (n *node) remove(ctx context.Context, nameOrID string) (string, error) {
 	var answer server.JSApiMetaServerRemoveResponse
 	request := server.JSApiMetaServerRemoveRequest{Peer: all[at].ID}
 	if err := n.askLeader(ctx, server.JSApiRemoveServer, request, &answer); err != nil {
-		return "", err
+		return "", fmt.Errorf("%w: %w", errUnknown, err) // a leader that was deposed does not answer
 	}
 	if answer.Error != nil {
-		return "", answer.Error
+		return "", fmt.Errorf("%w: %w", errRefused, answer.Error)
 	}
 	name := cmp.Or(all[at].Node, all[at].ID)
 	n.logger.Load().Info("an operator removed a node of the cluster", zap.String("node", name))
